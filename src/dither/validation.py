@@ -83,7 +83,7 @@ def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> Column
     array(['tea', 3, None], dtype=object)
     """
     if kind is not None and kind not in get_args(Kind):
-        raise InvalidArgument("kind", f"one of {', '.join(get_args(Kind))}", "another", "choose one of them")
+        raise InvalidArgument("kind", f"one of {', '.join(get_args(Kind))}", "an unknown kind", "choose one of them")
     column = _declared(data, name)
     if kind == "label":
         return _labels(column)
@@ -134,7 +134,7 @@ def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = Non
     """
     if isinstance(data, np.ndarray) and data.ndim > 1 and data.dtype.kind in _PLAIN and data.dtype.itemsize <= 8:
         if columns is not None and data.shape[1:] != (columns,):
-            raise InvalidArgument(name, f"{columns} column(s)", "others", "pass one value for each")
+            raise InvalidArgument(name, f"{columns} column(s)", "a different number", "pass one value for each")
         return data.astype(np.int64 if kind == "integer" and data.dtype.kind in "bi" else np.float64)
     table = columns is not None or getattr(data, "ndim", 1) != 1 or hasattr(data, "columns")
     if table or hasattr(data, "column_names"):

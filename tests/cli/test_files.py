@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_charged(
 def test_two_options_cannot_name_one_file(shop, dither):
     code, _, err = dither(*ASK, "--format", "csv", "--output", "a.html", "--report", "./a.html")
     assert code == 2
-    assert "another file than --output" in err
+    assert "a different file from --output" in err
 
 
 def test_a_file_made_meanwhile_stays(tmp_path):

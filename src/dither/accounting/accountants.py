@@ -154,23 +154,26 @@ class Advanced(Basic):
     name = "advanced"
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
-        """Return (epsilon, delta)-DP by advanced composition, never worse than basic composition."""
+        """Return (epsilon, delta)-DP by advanced composition, never worse than basic composition.
+
+        ``drift``, ``squares`` and ``d`` are the A, B and d of the class.
+        """
         plain = super().guarantee(event, delta)
         whole = _delta(delta)
         tree, leaf, total = self._leaf_epsilons(event, delta, Fraction(1, 2))
         own_delta = tree.fold(lambda item: item.own_delta, _sum, max)
         needs_delta = total is not None and tree.fold(_needs_delta, _any, any)
-        rest = (whole - own_delta) / (2 if needs_delta else 1)
-        first = tree.fold(lambda item: _drift(leaf(item)), _sum, max)
-        second = tree.fold(lambda item: leaf(item) ** 2, _sum, max)
+        d = (whole - own_delta) / (2 if needs_delta else 1)
+        drift = tree.fold(lambda item: _drift(leaf(item)), _sum, max)
+        squares = tree.fold(lambda item: leaf(item) ** 2, _sum, max)
         epsilon = plain.exact[0]
-        if rest > 0:
+        if d > 0:
             one = 1 << _BITS
-            inverse = Fraction(-log(rest, _BITS)[0], one)
-            root = Fraction(square_root(second, _BITS)[1], one)
-            other = Fraction(log(Fraction(exp(Fraction(1), _BITS)[1], one) + root / rest, _BITS)[1], one)
-            spread = Fraction(square_root(2 * second * min(inverse, other), _BITS)[1], one)
-            epsilon = min(epsilon, Fraction(up(first + spread)))
+            log_inverse = Fraction(-log(d, _BITS)[0], one)
+            root = Fraction(square_root(squares, _BITS)[1], one)
+            log_sum = Fraction(log(Fraction(exp(Fraction(1), _BITS)[1], one) + root / d, _BITS)[1], one)
+            spread = Fraction(square_root(2 * squares * min(log_inverse, log_sum), _BITS)[1], one)
+            epsilon = min(epsilon, Fraction(up(drift + spread)))
         return ApproxDP(epsilon, whole)
 
 

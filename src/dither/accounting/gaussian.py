@@ -75,7 +75,7 @@ def gaussian_delta(epsilon: float | Fraction, r: float | Fraction) -> float:
 
 @lru_cache(maxsize=4096)
 def _delta_exact(epsilon: Fraction, r: Fraction) -> float:
-    """Return an upper bound on delta(epsilon) at ``sigma = r * sensitivity``, from enclosures."""
+    """Return an upper bound on ``Phi(1/(2r) - epsilon r) - e^epsilon Phi(-1/(2r) - epsilon r)``, from enclosures."""
     near, far = 1 / (2 * r) - epsilon * r, -1 / (2 * r) - epsilon * r
     # both terms are at least about phi(near) * exp(-...): enough bits for the smaller one
     tiny = near * near / 2

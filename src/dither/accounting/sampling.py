@@ -98,7 +98,10 @@ class PoissonSampled(Event):
         return result
 
     def _gaussian(self, ratio: float, order: int) -> float:
-        """Return the divergence of sampled Gaussian noise at a whole order, with a bound on rounding added."""
+        """Return the divergence of sampled Gaussian noise at a whole order a, with a bound on rounding added.
+
+        It is ``ln(sum over k of C(a, k) (1 - q)^(a - k) q^k exp(k (k - 1) / (2 ratio^2))) / (a - 1)``, q the rate.
+        """
         k = np.arange(order + 1)
         logs = np.cumsum(np.log(np.concatenate([[1.0], np.arange(1, order + 1)])))
         q = float(self.rate)

@@ -83,57 +83,58 @@ def _half_tail(z: Fraction, upper: bool) -> Fraction:
 def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
     """Return an upper bound on the delta of normal noise of scale s times a beta-smooth sensitivity.
 
-    It is 1 if the argument of the module does not apply.
+    At the worst pair of the module, ``P = law of s e^beta Z`` and ``Q = law of 1 + s Z``, ``p > e^epsilon q`` holds
+    outside of the interval between two roots, so delta is ``P(outside) - e^epsilon Q(outside)``. It is 1 where the
+    module's condition on s does not hold.
 
     >>> gaussian_smooth_delta(Fraction(1), Fraction(10), Fraction(1, 50)) < 1e-5
     True
     """
-    widened = _exp_ends(beta)
-    if not widened[1] / s + 1 / (2 * s * s) + beta < epsilon:
+    widest = _exp_ends(beta)[1]
+    if not widest / s + 1 / (2 * s * s) + beta < epsilon:
         return 1.0
-    ends = []
-    for shrink in _exp_ends(
-        -2 * beta
-    ):  # (1 - e^(-2 beta)) x^2 - 2 x + 1 - 2 s^2 (epsilon + beta) = 0; the roots are monotone in the first
-        h = 1 - shrink
-        root = [Fraction(end, _ONE) for end in square_root(1 - h * (1 - 2 * s * s * (epsilon + beta)), _BITS)]
-        ends.append(((1 - root[1]) / h, (1 - root[0]) / h, (1 + root[0]) / h, (1 + root[1]) / h))
-    first = min(e[0] for e in ends), max(e[1] for e in ends)
-    second = min(e[2] for e in ends), max(e[3] for e in ends)
-    p = _half_tail(-first[1] / (s * widened[1]), True) + _half_tail(second[0] / (s * widened[1]), True)
-    q = _half_tail((1 - first[0]) / s, False) + _half_tail((second[1] - 1) / s, False)
+    lower_roots, upper_roots = [], []
+    for shrunk in _exp_ends(-2 * beta):  # the roots of h x^2 - 2 x + 1 - 2 s^2 (epsilon + beta) are monotone in h
+        h = 1 - shrunk
+        square = square_root(1 - h * (1 - 2 * s * s * (epsilon + beta)), _BITS)
+        distances = [Fraction(end, _ONE) for end in square]
+        lower_roots += [(1 - distance) / h for distance in distances]
+        upper_roots += [(1 + distance) / h for distance in distances]
+    p = _half_tail(-max(lower_roots) / (s * widest), True) + _half_tail(min(upper_roots) / (s * widest), True)
+    q = _half_tail((1 - min(lower_roots)) / s, False) + _half_tail((max(upper_roots) - 1) / s, False)
     return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
 
 
 def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
     """Return an upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity.
 
-    It is 1 if the argument of the module does not apply.
+    Computed as in :func:`gaussian_smooth_delta`: here the ends of the interval are linear in epsilon. It is 1 where
+    the module's condition on s does not hold.
 
     >>> laplace_smooth_delta(Fraction(1), Fraction(3), Fraction(1, 50)) < 1e-5
     True
     """
     if not 1 / s + beta < epsilon:
         return 1.0
-    widened = _exp_ends(beta)[1]
-    gaps = [1 - shrink for shrink in _exp_ends(-beta)]
+    widest = _exp_ends(beta)[1]
+    gaps = [1 - shrunk for shrunk in _exp_ends(-beta)]
     t = s * (epsilon + beta)  # above 1, by the condition
-    first = min((1 - t) / gap for gap in gaps), max((1 - t) / gap for gap in gaps)
-    second = min((1 + t) / gap for gap in gaps), max((1 + t) / gap for gap in gaps)
+    lower_ends, upper_ends = [(1 - t) / gap for gap in gaps], [(1 + t) / gap for gap in gaps]
 
     def tail(x: Fraction, end: int) -> Fraction:
         """Return P(Lap > x) for x >= 0, from below (end=0) or above (end=1)."""
         return Fraction(exp_neg(x, _BITS)[end], 2 * _ONE)
 
-    p = tail(-first[1] / (s * widened), 1) + tail(second[0] / (s * widened), 1)
-    q = tail((1 - first[0]) / s, 0) + tail((second[1] - 1) / s, 0)
+    p = tail(-max(lower_ends) / (s * widest), 1) + tail(min(upper_ends) / (s * widest), 1)
+    q = tail((1 - min(lower_ends)) / s, 0) + tail((max(upper_ends) - 1) / s, 0)
     return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
 
 
 def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int, gamma: Fraction = _CAUCHY) -> float:
     """Return an upper bound on the loss of noise with density ``(1 + |z|^gamma)^(-power)``.
 
-    Its scale is s times a beta-smooth sensitivity; a power other than 1 is for ``gamma = 2``.
+    Its scale is s times a beta-smooth sensitivity; a power other than 1 is for ``gamma = 2``. There the module's bound
+    is taken on 256 pieces of [-beta, beta], with a margin for floats.
 
     >>> round(heavy_smooth_loss(Fraction(6), Fraction(1, 6), 1), 4)      # the textbook's Cauchy noise at epsilon = 1
     0.2261
@@ -324,12 +325,12 @@ def _float_scale(kind: str, epsilon: float, delta: float, gamma: float) -> Calla
 
 
 def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
-    """Return delta(epsilon) of Laplace or Gaussian noise between scales s and s e^beta, one apart, in floats."""
-    t, widened = s * (epsilon + beta), s * math.exp(beta)
+    """Return what :func:`laplace_smooth_delta` and :func:`gaussian_smooth_delta` bound, in floats."""
+    t, wider = s * (epsilon + beta), s * math.exp(beta)
     if kind == "laplace":
         gap = -math.expm1(-beta)
         first, second = (1 - t) / gap, (1 + t) / gap
-        p = math.exp(first / widened) + math.exp(-second / widened)
+        p = math.exp(first / wider) + math.exp(-second / wider)
         return 0.5 * (p - math.exp(epsilon) * (math.exp((first - 1) / s) + math.exp((1 - second) / s)))
     h = -math.expm1(-2 * beta)
     root = math.sqrt(1 - h * (1 - 2 * s * t))
@@ -340,7 +341,7 @@ def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
         return 0.5 * math.erfc(x / math.sqrt(2))
 
     return (
-        above(-first / widened)
-        + above(second / widened)
+        above(-first / wider)
+        + above(second / wider)
         - math.exp(epsilon) * (above((1 - first) / s) + above((second - 1) / s))
     )

@@ -148,7 +148,7 @@ def _target(named: str, dataset: str | None) -> LedgerTarget:
         return LedgerTarget(named, dataset)
     card = read_card(named)
     if card.ledger is None:
-        raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state it in the card")
+        raise InvalidArgument("ledger", "the path or address of a ledger", "none", "state it in the card")
     return LedgerTarget(card.ledger, dataset or card.name, named, card)
 
 
@@ -310,7 +310,9 @@ def _limit(text: str) -> Guarantee:
 
 def _not_a_limit() -> InvalidArgument:
     """Return the error for a text that is no limit."""
-    return InvalidArgument("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
+    return InvalidArgument(
+        "--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "text of a different form", "pass --set epsilon=2"
+    )
 
 
 def _incidents(ledger: Ledger, accounts: list[Account], target: LedgerTarget) -> None:

@@ -210,7 +210,9 @@ def _clear(place: Path) -> None:
         for name in existing - {MARKER}:
             (place / name).unlink()
     except OSError:
-        raise InvalidArgument("--folder", "a folder that can be written", "another", "pass --folder out/demo") from None
+        raise InvalidArgument(
+            "--folder", "a folder that can be written", "one that cannot", "pass --folder out/demo"
+        ) from None
 
 
 def _say(text: str, end: str = "\n") -> None:

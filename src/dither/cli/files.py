@@ -104,7 +104,7 @@ class Outputs:
         for other, (_, taken) in self._reserved.items():
             if _same(taken, target):
                 raise InvalidArgument(
-                    option, f"another file than {other}", "that one", "choose another name for one of them"
+                    option, f"a different file from {other}", "the same file", "choose another name for one of them"
                 )
         try:
             handle, room = tempfile.mkstemp(dir=target.parent, prefix=".dither-", suffix=target.suffix)

@@ -124,7 +124,7 @@ def _folder(path: str | None) -> Iterator[None]:
             target.mkdir()
         except (OSError, ValueError):
             expected = "a folder, or the name of a new one in a folder that can be written"
-            raise InvalidArgument("--output", expected, "another", "pass --output tables") from None
+            raise InvalidArgument("--output", expected, "a path that is neither", "pass --output tables") from None
     try:
         yield
     finally:

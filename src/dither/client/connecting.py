@@ -310,7 +310,9 @@ def _header(key: str) -> str:
     """Return a key as the value of an HTTP header; refuse other than printable ASCII."""
     if not key or len(key) > MAX_KEY or not all(" " < character <= "~" for character in key):
         expected = f"1 to {MAX_KEY} printable ASCII characters without spaces, on a server"
-        raise InvalidArgument("key", expected, "another text", "choose another")
+        raise InvalidArgument(
+            "key", expected, "a longer key, or one with other characters", "choose a short, plain key"
+        )
     return key
 
 

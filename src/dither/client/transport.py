@@ -48,7 +48,9 @@ class Token:
         secret = secret.strip()
         if not secret or len(secret) > 4096 or not all("!" <= character <= "~" for character in secret):
             fix = "pass token=, or set DITHER_TOKEN, as the page showed it"
-            raise InvalidArgument("token", "letters, digits and signs", "other text", fix)
+            raise InvalidArgument(
+                "token", "printable ASCII characters without spaces", "an empty, longer or unprintable text", fix
+            )
         self._secret = secret
 
     def header(self) -> str:
@@ -141,7 +143,9 @@ class Transport:
                 status, pause, content = self._once(method, path, body, dict(headers or {}), self.timeout + wait)
             except ssl.SSLCertVerificationError:
                 fix = "check the address; for a certificate of your own, pass ca_file="
-                raise ServerUnavailable("server", "a certificate that can be verified", "another", fix) from None
+                raise ServerUnavailable(
+                    "server", "a certificate that can be verified", "one that cannot", fix
+                ) from None
             except (OSError, http.client.HTTPException) as error:
                 if last:
                     raise self._unreachable(error) from None
@@ -243,7 +247,9 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError):
-        raise InvalidArgument("ca_file", "a file of certificates in PEM", "another", "check its path") from None
+        raise InvalidArgument(
+            "ca_file", "a file of certificates in PEM", "a file that is not one", "check its path"
+        ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 

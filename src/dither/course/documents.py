@@ -143,7 +143,7 @@ class Result:
         return "\n".join([*typed, self.output])
 
     def _repr_html_(self) -> str:
-        """For a notebook: what is true, and the example with its value."""
+        """Return the result for a notebook: what is true, and the example with its value."""
         where = f"document {self.document}, {documents()[self.document].title}"
         return markup.block(
             markup.heading(f"{self.number}: {self.title} ({self.verdict})"),
@@ -186,13 +186,13 @@ class Results(tuple[Result, ...]):
     @overload
     def __getitem__(self, index: slice) -> Results: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Result | Results:
-        """One result, or a slice of them, which prints like all of them."""
+        """Return one result, or several as :class:`Results`."""
         if isinstance(index, slice):
             return Results(super().__getitem__(index))
         return super().__getitem__(index)
 
     def _repr_html_(self) -> str:
-        """For a notebook: a row for each."""
+        """Return the results for a notebook: a table with a row for each."""
         rows = [(row.document, row.number, row.title, row.verdict, row.where) for row in self]
         header = ("document", "number", "about", "verdict", "in dither")
         return markup.block(markup.table(header, rows, [True, False, False, False, False]))
@@ -326,7 +326,7 @@ def _normal(text: str) -> str:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    """Whether the text holds the words, from the beginning of a word on."""
+    """Return whether the text holds the words, from the beginning of a word on."""
     return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.translate(_DASHES).lower()) is not None
 
 

@@ -169,7 +169,7 @@ class TheoremSGD:
 
     @cached_property
     def _composed(self) -> Fraction:
-        """Each term rounded up to a multiple of 2^-80."""
+        """Return the sum of the losses of all published iterates, each rounded up to a multiple of 2^-80."""
         published = self.steps if self.release == "last" else self.steps - 1
         parts = zip(self._epsilons[:published], self._longest_moves, self._sensitivities, strict=False)
         return (
@@ -235,7 +235,7 @@ class TheoremSGD:
         return np.array([coordinate * self._step for coordinate in whole]).reshape(shape)
 
     def _move(self, h: int, gradient: Floats) -> NDArray[np.int64]:
-        """gamma[h] times the clipped gradient in steps of the lattice, cut toward zero: at most ``_longest_moves[h]``.
+        """Return gamma[h] times the clipped gradient in lattice steps, cut toward 0: at most ``_longest_moves[h]``.
 
         The margin is more than the rounding of the sum and the products; cutting only makes it shorter.
         """

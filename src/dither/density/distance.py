@@ -172,8 +172,10 @@ def _check_size(lines: tuple[Floats, ...]) -> None:
 
 
 def _to_density(sample: Floats, density: Density) -> float:
-    """In a cell of the grid the sample's function is constant and the density's grows in each coordinate: the
-    difference is largest at the cell's lowest or highest corner.
+    """Return the largest difference of the distribution functions of a sample and of a density.
+
+    In a cell of the grid of all coordinates the sample's function is constant and the density's grows: the difference
+    is largest at the cell's lowest or highest corner.
     """
     lines = tuple(np.union1d(column, edges) for column, edges in zip(sample.T, density.edges, strict=True))
     _check_size(lines)

@@ -62,7 +62,9 @@ def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> 
 
 
 def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, source: Source) -> Integers:
-    """``points`` draws from (1 - theta) times the histogram of ``cells`` plus theta times the uniform law, as counts.
+    """Draw ``points`` points from (1 - theta) times the histogram of ``cells`` plus theta times the uniform law.
+
+    Returns how many fall into each of the ``number`` cells.
 
     >>> from dither.randomness import SeededSource
     >>> int(smoothed_draws(np.array([0, 1, 1]), 4, 10, Fraction(1, 2), SeededSource(1)).sum())

@@ -83,7 +83,7 @@ class Problem(ABC):
 
     @abstractmethod
     def score(self, path: Integers) -> int:
-        """``t(z)``, in integers, of the release's cumulative counts."""
+        """Return ``t(z)``, the distance of the release's cumulative counts from the data's, in records, rounded up."""
 
     @abstractmethod
     def forward(self, threshold: int, weights: Floats) -> Any:
@@ -116,13 +116,16 @@ class PathProblem(Problem):
         return len(self.cumulative)
 
     def score(self, path: Integers) -> int:
-        """``t(z)``, in integers."""
+        """Return ``t(z)`` of cumulative counts at the edges."""
         n, k = self.records, self.points
         worst = max(abs(k * x - n * int(z)) for x, z in zip(self.cumulative, path.tolist(), strict=True))
         return -(-worst // k)
 
     def band(self, threshold: int) -> list[tuple[int, int]]:
-        """Return the lowest and highest Z_j allowed at each edge; empty ones have low > high."""
+        """Return the lowest and highest cumulative count at each edge with ``t(z) <= threshold``; low > high if none.
+
+        Those are the integers within k (x - threshold) / n and k (x + threshold) / n, x the data's cumulative count.
+        """
         n, k = self.records, self.points
         limits = [
             (max(0, -(-(k * x - threshold * k) // n)), min(k, (k * x + threshold * k) // n)) for x in self.cumulative
@@ -215,7 +218,7 @@ class Block:
 
 
 def _log_geometric(start: int, end: int | None, rate: float) -> float:
-    """ln of the sum over start < T <= end of exp(-rate T) (1 - exp(-rate))."""
+    """Return ln of the sum over start < T <= end of exp(-rate T) (1 - exp(-rate)); None for ``end`` is infinity."""
     if end is None:
         return -rate * (start + 1)
     return -rate * (start + 1) + math.log(-math.expm1(-rate * (end - start)))

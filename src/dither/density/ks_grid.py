@@ -81,13 +81,16 @@ class GridProblem(Problem):
         return np.rint(np.linalg.inv(self._moved)).astype(np.int64)
 
     def score(self, path: Integers) -> int:
-        """``t(z)``, in integers, of cumulative counts at the vertices."""
+        """Return ``t(z)`` of cumulative counts at the vertices."""
         n, k = self.records, self.points
         worst = max(abs(k * int(x) - n * int(z)) for x, z in zip(self.cumulative.flat, path.flat, strict=True))
         return -(-worst // k)
 
     def band(self, threshold: int) -> list[tuple[Integers, Integers]]:
-        """Return the lowest and highest number at each vertex of each slice; empty ones have low > high."""
+        """Return the lowest and highest cumulative count at each vertex of each slice with ``t(z) <= threshold``.
+
+        Low > high where there is none.
+        """
         n, k = self.records, self.points
         limits = []
         for row in self.cumulative.reshape(len(self.cumulative), -1).tolist():
@@ -126,7 +129,7 @@ class GridProblem(Problem):
         return GridForward(threshold, self._narrowed(band), logs)
 
     def _narrowed(self, band: list[tuple[Integers, Integers]]) -> list[tuple[Integers, Integers]]:
-        """Numbers do not fall from slice to slice."""
+        """Raise lower ends to those of earlier slices, since cumulative counts do not fall."""
         lows = itertools.accumulate((low for low, _ in band), np.maximum)
         return [(low, high) for low, (_, high) in zip(lows, band, strict=True)]
 

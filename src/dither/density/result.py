@@ -139,7 +139,7 @@ class Density(ComparedByValue):
         return result
 
     def sample(self, count: int, *, source: Source | None = None) -> Floats:
-        """Independent draws from the released distribution; with several dimensions one row each.
+        """Draw independently from the released distribution; with several dimensions a row for each draw.
 
         >>> import dither as dp
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).sample(3).shape
@@ -170,7 +170,7 @@ class Density(ComparedByValue):
         return axes
 
     def _repr_html_(self) -> str:
-        """For a notebook: the density, where it has one dimension, and what was promised."""
+        """Return the density for a notebook: its guarantee and, in one dimension, a chart."""
         picture = ""
         if self.dimensions == 1:
             heights = [float(height) for height in self.density() for _ in range(2)]

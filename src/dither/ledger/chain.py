@@ -56,7 +56,7 @@ class Receipt:
             raise InvalidArgument(
                 "receipt",
                 "a number, a colon and 64 hexadecimal digits",
-                "other text",
+                "text of a different form",
                 "pass the line as it was printed, str(receipt)",
                 "pass --receipt with all of the line that dither budget printed after the word receipt",
             )
@@ -305,7 +305,7 @@ def _missing_entry() -> LedgerRolledBack:
     return LedgerRolledBack(
         "ledger",
         "the entry that the receipt was given for",
-        "another, or none: this is an older copy, was rewritten, or is another ledger",
+        "a different entry, or none: this is an older copy, was rewritten, or is a different ledger",
         "use the ledger the receipt came from",
     )
 

@@ -112,7 +112,7 @@ def wrong_secret() -> LedgerError:
     return LedgerError(
         "ledger",
         "the secret that it was made with",
-        "another one, under which every person would seem new",
+        "a different secret, under which every person would seem new",
         "put the ledger's own .key file or variable back",
     )
 
@@ -124,7 +124,9 @@ def _read_secret(text: str, where: str) -> Secret:
     except ValueError:
         result = b""
     if len(result) != 32:
-        raise InvalidArgument("secret", f"64 hexadecimal digits in {where}", "something else", "put it back")
+        raise InvalidArgument(
+            "secret", f"64 hexadecimal digits in {where}", "text of a different form", "put the secret back"
+        )
     return Secret(result)
 
 

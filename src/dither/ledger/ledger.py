@@ -241,7 +241,7 @@ class _ReplayedAccounts:
             raise LedgerError(
                 "ledger",
                 "accounts that are the sum of their entries",
-                f"others ({', '.join(sorted(wrong))})",
+                f"different ones ({', '.join(sorted(wrong))})",
                 "restore it from a copy",
             )
 

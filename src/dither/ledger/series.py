@@ -311,4 +311,4 @@ def _nonce_and_tag(sealed: bytes) -> str:
 def _damaged() -> LedgerError:
     """Return the error for a stored state that does not belong to the last advance."""
     fix = "restore the ledger from a copy that is as new as its last receipt"
-    return LedgerError("series", "the state of its last advance", "another one, or none", fix)
+    return LedgerError("series", "the state of its last advance", "a different state, or none", fix)

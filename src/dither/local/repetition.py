@@ -165,7 +165,7 @@ class DeviceBudget(Stateful):
             raise WrongType("protocol", "a local protocol", type(protocol).__name__, "pass dp.local.…")
         if not isinstance(question, str) or not 0 < len(question) <= _MAX_QUESTION:
             raise InvalidArgument(
-                "question", f"a name of 1 to {_MAX_QUESTION} characters", "no such name", "name the question"
+                "question", f"a name of 1 to {_MAX_QUESTION} characters", "an empty or longer one", "name the question"
             )
         if remember and occasion is not None:
             raise InvalidArgument(

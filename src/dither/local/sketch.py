@@ -411,7 +411,9 @@ class CountMeanSketch(Sketch):
         return (sums / n - q) / (p - q)
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Estimate from the squared deviations of each row's counts from their mean.
+        """Estimate, summed over rows, how much oftener than by chance two people have one column.
+
+        It is computed from the squared deviations of each row's counts from their mean.
 
         Deviations do not depend on the number of reports in the row. Two reports of one row add ``(p - q)^2 (1 - 1/m)``
         where their columns are equal and ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its
@@ -523,7 +525,9 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Estimate from the squared sums of all coordinates but the first, whose sign is equal for all columns.
+        """Estimate, summed over rows, how much oftener than by chance two people have one column.
+
+        It is computed from the squared sums of all coordinates but the first, whose sign is equal for all columns.
 
         Two reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t =
         tanh(epsilon/2) where their columns are equal and ``-t^2 / m`` otherwise; a single report adds 1.

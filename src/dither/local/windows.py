@@ -314,7 +314,11 @@ def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
 
 
 def _variances(kind: Windows) -> Floats:
-    """Return the variance of one report for each place, with the places spread over [-1, 1]."""
+    """Return the variance of the contribution of one report, for each place that a sender can have in [-1, 1].
+
+    A report r contributes ``z``, on average the sender's number x. It has probability ``low`` or, inside the window,
+    ``low + gain``; so the variance is ``low sum z^2 + gain (sum of z^2 over the window) - x^2``.
+    """
     r = np.arange(kind.total, dtype=np.float64)
     z = 2 * (r - (kind.total - 1) / 2) / (kind.slope * (kind.places - 1))
     low, gain = kind.low, kind.slope / kind.width
@@ -334,9 +338,9 @@ def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
     """
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
-    ends = 1 / bit.slope**2 - x * x
+    of_bit = 1 / bit.slope**2 - x * x  # a bit contributes 1/slope or -1/slope, x on average
     rounding = 1 / STEPS**2 if rate else 0.0
-    variances = rate * _variances(window) + (1 - rate) * ends
+    variances = rate * _variances(window) + (1 - rate) * of_bit
     return float(variances.min()), float(variances.max()) + rounding
 
 

@@ -178,7 +178,10 @@ class BoundedLaplace(ReleasesNumbers):
 
     @property
     def variance(self) -> float:
-        """Return the mean squared error around the value where it is largest, at a limit."""
+        """Return the mean squared error around the value where it is largest, at a limit.
+
+        There the noise is an exponential law of scale b, cut off at the other limit.
+        """
         r = (float(self.upper) - float(self.lower)) / self.scale
         return (
             self.scale**2 * (2 - (r * r + 2 * r + 2) * math.exp(-r)) / -math.expm1(-r)
@@ -267,7 +270,11 @@ class BoundedLaplace(ReleasesNumbers):
 
 
 def _loss(sensitivity: Fraction, width: Fraction, b: Fraction) -> Fraction:
-    """Return the largest loss at scale b, rounded up: ``sensitivity / b + ln(C_{l+sensitivity} / C_l)``."""
+    """Return the largest loss at scale b, rounded up.
+
+    It is ``s/b + ln((2 - e^(-s/b) - e^(-(w - s)/b)) / (1 - e^(-w/b)))``, s the sensitivity and w the width between the
+    limits: the quotient is that of the masses inside the limits around ``lower + s`` and around ``lower``.
+    """
     # both sides of the quotient are about width / b where that is small, and their logarithm is about sensitivity / b
     relative = b / sensitivity
     bits = _BITS + 2 * max(0, relative.numerator.bit_length() - relative.denominator.bit_length() + 1)

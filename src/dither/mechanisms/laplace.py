@@ -180,7 +180,10 @@ class Laplace(Additive):
         return [sensitivity / Fraction(scale) for sensitivity, scale in pairs]
 
     def _discrete_curve(self, epsilon: Fraction, shift: int) -> Fraction:
-        """Return an upper bound on delta(epsilon) of discrete Laplace noise: the best event is a half-line."""
+        """Return an upper bound on delta(epsilon) of discrete Laplace noise K for an integer that moves by ``shift``.
+
+        It is ``P(K <= j) - e^epsilon P(K <= j - shift)``, j the last integer where the loss is at least epsilon.
+        """
         scale = Fraction(self._scales[0])
         j = math.floor((shift - epsilon * scale) / 2)
         q = [Fraction(end, 1 << _BITS) for end in exp_neg(1 / scale, _BITS)]

@@ -171,7 +171,11 @@ def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return P(i has the largest rate + noise), by Gauss-Legendre between the rates and 45 units beyond them."""
+    """Return, for each i, the probability that rate i plus Laplace noise is the largest.
+
+    It is the integral over z of ``f(z - rate_i) prod over j != i of F(z - rate_j)``, f and F the density and the
+    distribution function, by Gauss-Legendre quadrature between the rates and 45 units beyond them.
+    """
     finite = rates > -np.inf
     centers = rates[finite]
     knots = np.unique(np.concatenate([centers[centers > -80], [-45.0], np.linspace(0.0, 45.0, 46)]))

@@ -107,7 +107,10 @@ class Staircase(Additive):
         return Pure(arguments.epsilon(self.epsilon))
 
     def _unit_variance(self, law: StaircaseLaw) -> float:
-        """Return the variance of a geometric number of steps plus an offset, uniform on either part of a step."""
+        """Return ``E G^2 + 2 E G E U + E U^2``, the variance of unit noise.
+
+        Its size is the sum of a geometric number G of steps and an offset U, uniform on either part of a step.
+        """
         s, gamma, gap = math.exp(-float(law.epsilon)), float(law.gamma), -math.expm1(-float(law.epsilon))
         low = gamma / (gamma + s * (1 - gamma))
         steps, steps_squared = s / gap, s * (1 + s) / gap / gap

@@ -71,7 +71,9 @@ class Note:
         """Return the note that :meth:`stored` turned into JSON."""
         kind, values = document["kind"], document["values"]
         if kind not in KINDS or not isinstance(values, dict):
-            raise InvalidArgument("note", "a kind of note with its values", "others", "ask again with this version")
+            raise InvalidArgument(
+                "note", "a known kind of note with its values", "an unknown one", "ask again with this version"
+            )
         return cls(kind, values)
 
 

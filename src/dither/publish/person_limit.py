@@ -72,8 +72,10 @@ class BudgetSplit(NamedTuple):
 
 
 def split(guarantee: Guarantee, share: Fraction) -> BudgetSplit:
-    """Split a budget between the histogram of people, which takes ``share`` of it, and the tables; the module has the
-    proof."""
+    """Split a budget between the histogram of people, which takes ``share`` of it, and the tables.
+
+    The histogram is epsilon-DP, which under zCDP costs ``epsilon^2 / 2``.
+    """
     if not share:
         return BudgetSplit(Fraction(0), guarantee)
     if isinstance(guarantee, ZCDP):

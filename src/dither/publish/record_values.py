@@ -146,7 +146,10 @@ def record_columns(
 
 
 def _of_periods(attribute: Attribute, period: str, bounds: tuple[date, date] | None) -> RecordColumn:
-    """Return a column of dates or moments inside periods that begin with the keys, and inside its bounds."""
+    """Return a column of dates or moments inside periods that begin with the keys, and inside its bounds.
+
+    A period without a moment inside the bounds stays whole, since records may still have its key.
+    """
     type = _type_of(attribute.keys[-1])
     factor = 86_400_000_000 if type == "timestamp" else 1
     listed = len(attribute.keys[-1]) - attribute.null - (attribute.other is not None)

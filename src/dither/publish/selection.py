@@ -150,7 +150,11 @@ class Selection:
             self.left = Fraction(0)
 
     def _next_round(self) -> None:
-        """Select, measure, fit; and make the noise smaller if this changed little."""
+        """Select a table, measure it, and fit the model.
+
+        If the model changed by no more than the noise of the measurement explains, the next rounds get larger shares of
+        the budget. The last round gets all that is left.
+        """
         last = self.left < 2 * self.share
         share = self.left if last else self.share
         sigma = float(self.plan.contribution) / math.sqrt(2 * float(share * _MEASURED_SHARE))

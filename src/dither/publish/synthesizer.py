@@ -236,10 +236,10 @@ class Synthesizer:
 
     @property
     def typical_cell(self) -> TypicalCell:
-        """Return the size and noise of a typical cell of the first tables, by which a limit on a person's rows is
-        chosen.
+        """Return the size and noise of a typical cell of the first tables, for choosing a limit on a person's rows.
 
-        Tables are compared by the sum of the absolute errors of their cells.
+        A table of m cells with a share c of the budget has an error of ``m / sqrt(c)`` in all, up to a factor. The sum
+        over the tables is smallest for shares in proportion to ``m^(2/3)``.
         """
         sizes = [cells(table, self.sizes) for table in self.first_tables]
         share = (_FIRST_SHARE if self.target is None else _TARGET_SHARE) if self.candidates else Fraction(1)

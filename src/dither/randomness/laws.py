@@ -343,6 +343,8 @@ class Student:
 def truncated_tail(z: Fraction, low: Fraction, high: Fraction, bits: int) -> Enclosure:
     """Enclose P(Z > z | low < Z < high) for the standard Laplace law and ``low <= 0 <= high``.
 
+    For z >= 0 it is ``(e^-z - e^-high) / (2 - e^low - e^-high)``, and ``(2 - e^z - e^-high)`` over that for z < 0.
+
     >>> truncated_tail(Fraction(0), Fraction(-1), Fraction(1), 10)[0] in (511, 512)
     True
     """

@@ -40,7 +40,7 @@ def count(*, neighbors: Neighbors) -> float:
 
 
 def sum(*, bounds: object, neighbors: Neighbors) -> float:
-    """Replace: the width. Add or remove: the larger of ``|lower|`` and ``|upper|``.
+    """Return the width of the bounds for replace, and the larger of ``|lower|`` and ``|upper|`` for add or remove.
 
     >>> from dither import AddRemove, ReplaceOne
     >>> sum(bounds=(-10, 5), neighbors=ReplaceOne), sum(bounds=(-10, 5), neighbors=AddRemove)

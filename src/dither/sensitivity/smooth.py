@@ -94,8 +94,10 @@ def rank_of(q: object, n: int) -> int:
 
 
 def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
-    """Return the largest local sensitivity of the order statistic of this rank over tables at most ``distance``
+    """Return the largest local sensitivity of the order statistic of rank m over tables at most k = ``distance``
     records away.
+
+    It is the largest ``x_(m + t) - x_(m + t - k - 1)``, t from 0 to k + 1; the bounds stand beyond both ends.
 
     >>> [round(local_order([1, 2, 4, 8, 16], 3, (0, 100), distance=k), 9) for k in (0, 1)]
     [4.0, 12.0]

@@ -97,7 +97,7 @@ class Parameter:
 def _whole(given: str, name: str) -> int:
     """Parse a whole number from the text of a query; refuse other text."""
     if not given.isascii() or not given.isdigit() or len(given) > 15:
-        raise InvalidArgument(name, "a whole number", "other text", f"write {name}=100")
+        raise InvalidArgument(name, "a whole number", "text that is not one", f"write {name}=100")
     return int(given)
 
 

@@ -395,11 +395,15 @@ class OwnAccount:
         with context.acting(who, "tokens.own", logged=True):
             wanted = [scopes] if isinstance(scopes, str) else list(scopes)
             if not wanted or not set(wanted) <= set(SCOPES):
-                raise InvalidArgument("scopes", f"some of {', '.join(SCOPES)}", "something else", "choose among these")
+                raise InvalidArgument(
+                    "scopes", f"some of {', '.join(SCOPES)}", "none, or an unknown scope", "choose among these"
+                )
             label = printable(label, "label", 100)
             most = context.config.token_days
             if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= most:
-                raise InvalidArgument("days", f"a whole number from 1 to {most}", "other", "choose fewer")
+                raise InvalidArgument(
+                    "days", f"a whole number from 1 to {most}", "a value out of range", "choose fewer days"
+                )
             secret, now = TOKEN_PREFIX + secrets.token_urlsafe(32), time.time()
             row = {
                 "id": secrets.token_hex(16), "hash": hashed(secret), "user": who.name, "label": label,

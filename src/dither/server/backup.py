@@ -314,7 +314,7 @@ def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str
         return
     if keys is None or not _key_in(keys, saved.secret).exists():
         fix = "pass --keys FOLDER, the one to which dither backup --keys copied it"
-        raise InvalidArgument("keys", f"the secret of {saved.place}", "another, or none", fix)
+        raise InvalidArgument("keys", f"the secret of {saved.place}", "a different secret, or none", fix)
     if os.path.lexists(place):
         os.replace(place, f"{place}.replaced-{stamp}")
     write_durably(place, _key_in(keys, saved.secret).read_bytes())

@@ -450,7 +450,7 @@ class Folder:
                 card = aligned(served.card)
                 if card.ledger is None:
                     fix = "state ledger in the card"
-                    raise InvalidArgument("ledger", "where the budget is kept", "nowhere", fix)
+                    raise InvalidArgument("ledger", "the path or address of a ledger", "none", fix)
                 kept = read_receipt(served.receipt_file)
                 if kept is None:
                     check_receipt_file(served.receipt_file)
@@ -530,7 +530,7 @@ def _read(path: Path, state: State) -> _Read:
             return _Read(state, plan=plan_file.read_plan(path))
         card = toml.parse(given, path.parent)
         if card.ledger is None:
-            raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state ledger in the card")
+            raise InvalidArgument("ledger", "the path or address of a ledger", "none", "state ledger in the card")
         return _Read(state, served=Served(str(path), state, card, raw.decode("utf-8-sig")))
     except DitherError as error:
         return _Read(state, problem=str(error))

@@ -50,7 +50,7 @@ class Kind:
     def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
         """Return the error for a value that is not of this kind; ``key`` is how the value is written where it
         stands."""
-        shown = "other text" if self.is_secret else clip(repr(value))
+        shown = "a value of a different form" if self.is_secret else clip(repr(value))
         return InvalidArgument(name, self.expected, shown, f"write {key} = {self.example}")
 
 

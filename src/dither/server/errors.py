@@ -34,7 +34,12 @@ class NotFound(InvalidArgument):
 def printable(text: object, name: str, most: int) -> str:
     """Return a text without surrounding spaces; refuse one that is empty, too long, or holds control characters."""
     if not isinstance(text, str) or not 0 < len(text.strip()) <= most or not text.isprintable():
-        raise InvalidArgument(name, f"1 to {most} printable characters", "other text", "write a short line of text")
+        raise InvalidArgument(
+            name,
+            f"1 to {most} printable characters",
+            "an empty, longer or unprintable text",
+            "write a short line of text",
+        )
     return text.strip()
 
 

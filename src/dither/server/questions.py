@@ -240,7 +240,7 @@ def scoped_key(who: Principal, key: str | None) -> str | None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or not key.isprintable() or not key.isascii():
         expected = f"1 to {MAX_KEY} printable ASCII characters"
-        raise InvalidArgument("Idempotency-Key", expected, "other text", "choose a shorter, plain key")
+        raise InvalidArgument("Idempotency-Key", expected, "a longer or unprintable key", "choose a short, plain key")
     return f"{who.name}/{key}"
 
 

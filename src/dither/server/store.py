@@ -188,4 +188,4 @@ def _unusable(error: BaseException) -> LedgerError:
 def _damaged() -> LedgerError:
     """Return the error for a damaged file, or one that is no database of a server."""
     expected, fix = "a database of the server as it was written", "restore it from a backup"
-    return LedgerError("database", expected, "a damaged one, or another file", fix)
+    return LedgerError("database", expected, "a damaged or different file", fix)

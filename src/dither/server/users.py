@@ -93,7 +93,7 @@ class Users:
                 if not subject.strip():
                     expected = "the issuer, a space, and an email or a subject"
                     fix = "write https://issuer.example ann@example.org"
-                    raise InvalidArgument("identity", expected, "other text", fix)
+                    raise InvalidArgument("identity", expected, "text of a different form", fix)
                 kind = "email" if "@" in subject else "subject"
                 known = {"issuer": issuer, "subject": subject.strip(), "kind": kind, "user": name}
                 statements.append(schema.identities.insert().values(**known))
@@ -240,14 +240,19 @@ def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter:
             new = Limit.of(limit, filter)
             if new.unit != account.unit or not new.amount.within(account.room):
                 fix = "grant that much, then propose more, which a second steward approves"
-                raise Forbidden("limit", f"at most {account.limit}, as each analyst has", "more, or another unit", fix)
+                raise Forbidden(
+                    "limit",
+                    f"at most {account.limit}, as each analyst has",
+                    "a larger limit, or one in another unit",
+                    fix,
+                )
 
 
 def _roles(roles: Iterable[str]) -> str:
     """Return role names as they are stored; refuse none and unknown ones."""
     wanted = [roles] if isinstance(roles, str) else list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
-        raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "something else", "choose among these")
+        raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "none, or an unknown role", "choose among these")
     return " ".join(role for role in ROLES if role in wanted)
 
 

@@ -510,6 +510,9 @@ class StreamPlan:
     def error(self, step: int, confidence: float = 0.95, window: int | None = None) -> float:
         """Return the half-width of an interval for the sum released at a step (from 1), with this confidence.
 
+        The noise is normal or, for a pure budget, a sum of Laplace variables, whose quantile follows from variance and
+        kurtosis.
+
         >>> plan = StreamPlan(horizon=365, budget=ApproxDP(1, 1e-9))
         >>> plan.error(365, window=7) < plan.error(365)
         True

@@ -101,15 +101,16 @@ class Calendar:
     def step(self, moment: object) -> int:
         """Return the number of the period that contains a moment; one outside of the series is refused."""
         read = read_moment(moment, "through")
-        place = self._place(read)
+        place = self._period_number(read)
         if not 1 <= place <= self.horizon:
             expected = f"from {self.label(1)} to {self.label(self.horizon)}, the periods of this series"
             fix = "name one of them; a longer series is another one, at its own cost"
             raise InvalidArgument("through", expected, "a moment outside of it", fix)
         return place
 
-    def _place(self, moment: date) -> int:
-        """Return the number of the period that contains a moment, also before and after the series."""
+    def _period_number(self, moment: date) -> int:
+        """Return the number of the period that contains a moment: below 1 before the series, more than the horizon
+        after it."""
         if self.unit == "hour":
             value = moment if isinstance(moment, datetime) else datetime.combine(moment, time.max)
             assert isinstance(self.start, datetime)
@@ -122,7 +123,7 @@ class Calendar:
     def finished(self, now: datetime | None = None) -> int:
         """Return how many periods have ended, by the clock in UTC; at most the horizon."""
         moment = datetime.now(UTC).replace(tzinfo=None) if now is None else now
-        return max(0, min(self.horizon, self._place(moment) - 1))
+        return max(0, min(self.horizon, self._period_number(moment) - 1))
 
     def label(self, step: int) -> str:
         """Return the first moment of a period, as text."""
@@ -147,7 +148,7 @@ def read_moment(value: object, name: str) -> date:
                 continue
             break
         if result is None:
-            raise InvalidArgument(name, "a date, as 2026-01-31", "another text", fix)
+            raise InvalidArgument(name, "a date, as 2026-01-31", "text that is not one", fix)
         value = result
     if not isinstance(value, date):
         raise WrongType(name, "a date", type(value).__name__, fix)
@@ -201,7 +202,7 @@ class SeriesSpec:
                 raise InvalidArgument("arrived", expected, "columns of two types", "make both dates, or timestamps")
         if self.calendar.unit in {name.casefold() for name in self.names}:
             fix = "give it another name"
-            raise InvalidArgument(self.calendar.unit, "a name for the periods alone", "another column", fix)
+            raise InvalidArgument(self.calendar.unit, "a name for the periods alone", "the name of a column, too", fix)
         _ = self.keys, self.lanes
 
     @property

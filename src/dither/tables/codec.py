@@ -228,7 +228,7 @@ def _decode_guarantee(document: object, where: str) -> Guarantee:
     for name in names:
         number = fraction(text(given[name], f"{where}.{name}"))
         if number is None or number < 0:
-            raise InvalidArgument(f"{where}.{name}", 'a fraction such as "1/2"', "other text", "write digits")
+            raise InvalidArgument(f"{where}.{name}", 'a fraction such as "1/2"', "text that is not one", "write digits")
         numbers.append(number)
     result: Guarantee = cls(*numbers)
     return result
@@ -323,7 +323,7 @@ def read(body: bytes | str, what: str = "body") -> Any:
     {'epsilon': 0.5}
     >>> read(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    dither.InvalidArgument: body: expected JSON, got something else. Fix: send one JSON value in UTF-8.
+    dither.InvalidArgument: body: expected JSON, got text that is not JSON. Fix: send one JSON value in UTF-8.
     """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8")
@@ -335,7 +335,7 @@ def read(body: bytes | str, what: str = "body") -> Any:
         return result
     except (ValueError, RecursionError):
         pass
-    raise InvalidArgument(what, "JSON", "something else", "send one JSON value in UTF-8")
+    raise InvalidArgument(what, "JSON", "text that is not JSON", "send one JSON value in UTF-8")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -218,10 +218,13 @@ def takes_options(
     """
 
     def decorate(method: Callable[[Any, ReleaseOptions], Result]) -> OptionsMethod[Stated, Result]:
+        """Wrap the method, and give it a signature with ``options`` and the parameters of ``kind``."""
+
         @wraps(method)
-        def taking(
+        def with_keywords(
             self: Any, epsilon: float | None = None, *, options: ReleaseOptions | None = None, **keywords: Any
         ) -> Result:
+            """Call the method with ``options``, or with options made from the other arguments."""
             if options is None:
                 _refuse_unknown(keywords, typing.cast(type, kind))
                 return method(self, typing.cast(Any, kind)(epsilon, **keywords))
@@ -236,14 +239,14 @@ def takes_options(
         own, stated = inspect.signature(method), inspect.signature(kind)
         whole = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ReleaseOptions)
         parameters = [next(iter(own.parameters.values())), *stated.parameters.values(), whole]
-        setattr(taking, "__signature__", own.replace(parameters=parameters))  # noqa: B010 which mypy does not know
-        return typing.cast(OptionsMethod[Stated, Result], taking)
+        setattr(with_keywords, "__signature__", own.replace(parameters=parameters))  # noqa: B010 unknown to mypy
+        return typing.cast(OptionsMethod[Stated, Result], with_keywords)
 
     return decorate
 
 
 def _refuse_unknown(keywords: Mapping[str, Any], kind: type) -> None:
-    """Refuse a keyword that is no option, with the nearest one."""
+    """Refuse a keyword that is not an option, and suggest the most similar one."""
     names = [item.name for item in fields(kind)]
     for name in keywords:
         if name not in names:

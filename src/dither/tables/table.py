@@ -73,6 +73,7 @@ class Table(NotIterable):
         temporary_folder: PrivateFolder | None = None,
         read_only: bool = False,
     ) -> None:
+        """Check the card and connect to its source; close the accounts if that fails."""
         self.card = card
         self.backend: Backend = LOCAL
         self.accounts = accounts
@@ -453,7 +454,7 @@ def _opened(
     """Open a table after its ledger, so that a ledger that went back is refused before anything is read."""
     where = place if place is not None else card.ledger
     if where is None and not read_only:
-        raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state it in the card")
+        raise InvalidArgument("ledger", "the path or address of a ledger", "none", "state it in the card")
     ledger, opened_now = None, False
     if where is not None and read_only:
         ledger = read_ledger(card, where, receipt)

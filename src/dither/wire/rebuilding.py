@@ -65,7 +65,11 @@ def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
 
 
 def _relation(source: Source | None, card: Card) -> Query:
-    """Build the relation that a question is about, as a question without aggregates."""
+    """Build the relation in FROM of a question, and return a question about it without aggregates.
+
+    ``source`` is the relation as the client sent it; None stands for the rows of the card's own table. Only tables per
+    person can be built; others are refused.
+    """
     if source is None or source == PrivateRows():
         return Query({})
     if not isinstance(source, PerPerson):
@@ -100,7 +104,7 @@ def _aggregate(item: Aggregate) -> Aggregate:
     result = _built(item)
     if result != item:
         expected, fix = f"the fields of {item.kind} only", "leave the others out"
-        raise InvalidArgument(f"aggregate {item.kind}", expected, "others, too", fix)
+        raise InvalidArgument(f"aggregate {item.kind}", expected, "further fields", fix)
     return result
 
 
@@ -132,7 +136,12 @@ def _built(item: Aggregate) -> Aggregate:
         more: dict[str, Any] = {"population": True} if kind == "covar_pop" else {}
         pair = (item.value, item.other, item.bounds, item.other_bounds)
         return _OF_PAIRS[kind](*pair, **shared, **more)
-    raise InvalidArgument("aggregate", "what the functions of dither make", "another", "see dither.count")
+    raise InvalidArgument(
+        "aggregate",
+        "one that a function of dither makes, such as dither.count",
+        "an unknown one",
+        "use such a function",
+    )
 
 
 def _only_sql() -> InvalidArgument:

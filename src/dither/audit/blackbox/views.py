@@ -420,7 +420,7 @@ class JointSummary(OutputView):
         return f"{self.transform} of {_listed(names)}"
 
     def __call__(self, outputs: Outputs) -> Array:
-        """One number for each run."""
+        """Return the summary or projection of each run."""
         numbers = numeric_matrix(outputs, self.positions)
         if self.weights:
             with np.errstate(all="ignore"):

@@ -360,7 +360,11 @@ def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _V
 
 
 def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
-    """Return a finding if the composition of all releases, for these neighbors, costs more than is claimed."""
+    """Return a finding if the composition of all releases, for these neighbors, costs more than is claimed.
+
+    Under zCDP all losses add up in rho. Otherwise epsilons of pure losses and mu^2 of normal ones add up; the normal
+    ones cost a delta at the epsilon that the pure ones leave.
+    """
     epsilon, mu_squared, delta = (
         sum(getattr(change, name) for change in changes) for name in ("epsilon", "mu_squared", "delta")
     )
@@ -461,9 +465,9 @@ class _SharedCoins:
 
     def __init__(self, seed: int) -> None:
         self._seed, self._index = seed, 0
-        self.turn()
+        self.start_next_stream()
 
-    def turn(self) -> None:
+    def start_next_stream(self) -> None:
         """Start the next stream."""
         self._index += 1
         self._stream = SeededSource((self._seed << 32) + self._index)
@@ -531,26 +535,27 @@ class _Recorder:
         self.diverged = False
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Compute a release, and record it unless a release inside of it was recorded.
+        """Compute a release and return its outcome; record it with its arguments.
 
-        ``what`` is the mechanism or function and ``name`` its method, ``given`` are the arguments, and ``compute``
-        carries out the release, whose outcome is returned. A source of noise that is not private is a finding.
+        A function (:class:`Request`) that itself makes releases is not recorded: those are, one by one. ``what`` is the
+        mechanism or function, ``name`` its method, ``given`` the arguments, and ``compute`` carries out the release. A
+        source of noise that is not private is a finding.
         """
         if type(given.get("source")) not in _PRIVATE:
             label = f"release {len(self.log) + 1}, {_Record(what, name, {}, None).name}"
             text = f"{label}: its noise is drawn from a source that is not private"
             self.findings.append(_Finding((_SOURCE, len(self.log)), text))
         arguments = _arguments(given) if is_supported(what) else {}
-        before = len(self.log)
+        recorded_before = len(self.log)
         with observed_by(self if isinstance(what, Request) or not is_supported(what) else None):
             outcome = compute()
-        if is_supported(what) and (len(self.log) == before or not isinstance(what, Request)):
+        if is_supported(what) and (len(self.log) == recorded_before or not isinstance(what, Request)):
             session, seed = _index(self.sessions, what), _seed(given)
             # a session is never copied; only its parameters are compared
             owner = what if isinstance(what, SparseVectorSession) else copy.copy(what)
             started = isinstance(what, SparseVector)
             self.log.append(_Record(owner, name, arguments, None if started else _copied(outcome), session, seed))
-            self.coins.turn()
+            self.coins.start_next_stream()
             if started:
                 self.sessions.append(outcome)
         return outcome
@@ -614,7 +619,7 @@ class _Player:
         if not change.ratio <= 1 + ROUNDING:
             text = f"{label}: its input moved by {change.ratio:.4g} times the declared sensitivity"
             self.findings.append(_Finding((_RELEASE, index), text))
-        self.coins.turn()
+        self.coins.start_next_stream()
         if isinstance(what, SparseVector):
             self.sessions.append(compute())
             return self.sessions[-1]

@@ -395,10 +395,14 @@ def _decomposition(kind: type) -> _Decomposition:
 
 
 def _parts(value: Any, how: _Decomposition) -> list[Child]:
-    """Return the named parts of a value: leaves first, where there are any."""
+    """Return the named parts of a value, those of ``how`` first.
+
+    A subclass of a built-in type, or an object of another library, can hold more than ``how`` knows of: its class,
+    other attributes, and its rows by key are further parts.
+    """
     kind = type(value)
     parts = how.decompose(value)
-    if kind is how.base and not how.library:
+    if kind is how.base and not how.library:  # exactly a built-in type, which holds nothing else
         return parts
     stored = [] if how.internals is None else _attribute_parts(value, how.internals)
     return [*parts, *_class_parts(kind), *stored, *_keyed(value)]

@@ -574,6 +574,7 @@ def _selected_attributes(name: str, owner: Any, read: Callable[[Any], dict[str, 
     """Return the place for those attributes of a class or module that ``read`` selects."""
 
     def restore(held: dict[str, Any]) -> None:
+        """Set the selected attributes to those of ``held``, and delete all others."""
         now = read(owner)
         for key in {*now} - {*held}:
             delattr(owner, key)

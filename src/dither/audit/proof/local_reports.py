@@ -338,6 +338,8 @@ def clones(t: Interval, rate: Interval, own: Interval, n: int, epsilon: Fraction
     """Enclose delta(epsilon) where each of n - 1 other reports is a clone with probability ``rate``.
 
     The person's own report is one of the two categories of the clones with probability ``own``, and t = exp(-epsilon0).
+    It is the sum over C of the module, ``gain T(j - 1) - cost T(j)`` for the best j; ``one`` and ``other`` are its A
+    and D, ``gain = A - e^epsilon D`` and ``cost = e^epsilon A - D``.
     """
     others, complete = n - 1, True
     if others * rate[1] > _MAX_MEAN:

@@ -416,7 +416,10 @@ class TruncatedShift:
         return Evidence(loss, self._curve, _PAIR, "interval bounds on the normalized density")
 
     def _loss_upper(self) -> Fraction:
-        """Return an upper bound on ``shift/b + ln(C_(lower + shift) / C_lower)``."""
+        """Return an upper bound on ``s/b + ln((2 - e^(-s/b) - e^(-(w - s)/b)) / (1 - e^(-w/b)))``, the largest loss.
+
+        s is the shift and w the width between the limits.
+        """
         ratio, width = self.b / self.shift, self.upper - self.lower
         bits = BITS + 2 * max(0, ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1)
         one = 1 << bits

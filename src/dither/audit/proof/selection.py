@@ -76,8 +76,11 @@ def exponential_selection(length: Fraction, pair: str) -> Evidence:
 
 
 def _exponential_curve(length: Fraction, epsilon: Fraction) -> Interval:
-    """Enclose the largest ``p - e^epsilon p / (p + (1 - p) e^length)`` over p, by a tangent where the slope is nearly
-    0."""
+    """Enclose the largest ``p - e^epsilon p / (p + (1 - p) e^length)`` over p from 0 to 1.
+
+    The function is concave: its value where the slope is nearly 0 is a lower bound, and with the slope's size added an
+    upper one.
+    """
     if epsilon >= length:
         return ZERO
     if length - epsilon > _WIDE:  # two candidates with probabilities e^-400 and 1 - e^-400

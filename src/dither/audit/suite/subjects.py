@@ -315,6 +315,7 @@ def _tables() -> Iterator[Subject]:
         other = one.filter(pc.not_equal(one["who"], 7))
 
         def draw(x: Any, keys: Any = keys, question: str = question, noise: Any = noise) -> Any:
+            """Open the rows x as a table, with public or private (None) keys, and release the question once."""
             public_keys = None if keys is None else {"town": keys}
             budget = ApproxDP(2, 1e-4)
             with open_table(

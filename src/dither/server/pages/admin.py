@@ -202,7 +202,7 @@ def change_limits(visit: Visit) -> dict[str, str]:
         return {"notice": "The change is withdrawn."}
     limit, whose = limit_of(visit.form), visit.text("whose", 300)
     if limit is None:
-        raise InvalidArgument("limit", "ε, or ρ", "nothing", "write the new limit")
+        raise InvalidArgument("limit", "ε, or ρ", "empty fields", "write the new limit")
     change = budgets.propose(
         who,
         visit.text("table", 200),

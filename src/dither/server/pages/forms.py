@@ -84,7 +84,7 @@ def number(text: str, name: str) -> float:
     """Parse a positive number; a comma counts as a decimal point."""
     value = decimal(text.strip().replace(",", "."))
     if value is None or value <= 0:
-        got = "nothing" if not text.strip() else "other text"
+        got = "an empty field" if not text.strip() else "text that is not a number"
         raise InvalidArgument(name, "a number above 0", got, "write a number, as in 0.5")
     return value
 
@@ -193,7 +193,7 @@ def sql_of(
         raise InvalidArgument("measure", "at least one", "none", "choose what to measure")
     for what, wanted, offered in (("measure", chosen, allowed), ("groups", groups, group_columns(table))):
         if not set(wanted) <= offered.keys():
-            raise InvalidArgument(what, "what the form offers", "something else", "choose from the list")
+            raise InvalidArgument(what, "what the form offers", "a different value", "choose from the list")
     shown = [identifier(group) for group in groups]
     shown += [f"{allowed[value].sql} AS {identifier(allowed[value].name)}" for value in chosen]
     lines = [f"SELECT {', '.join(shown)}", f"FROM {identifier(name)}"]
@@ -207,7 +207,7 @@ def _condition(condition: Condition, columns: Mapping[str, ColumnCard]) -> str:
     """Return a condition of the guided form as SQL; refuse columns and comparisons that it does not offer."""
     if condition.column not in columns or condition.operator not in OPERATORS:
         raise InvalidArgument(
-            "filter", "a column and a comparison of the form", "something else", "choose from the list"
+            "filter", "a column and a comparison that the form offers", "different ones", "choose from the list"
         )
     value = literal(condition.value, columns[condition.column].type)
     return f"{identifier(condition.column)} {condition.operator} {value}"
@@ -230,17 +230,17 @@ def literal(text: str, type: str) -> str:
     if type in ("integer", "number"):
         value = decimal(plain)
         if value is None:
-            raise InvalidArgument("filter", "a number", "other text", "write digits, as in 10 or 2.5")
+            raise InvalidArgument("filter", "a number", "text that is not one", "write digits, as in 10 or 2.5")
         return f"{int(value)}" if value == int(value) and abs(value) < 2**53 else repr(value)
     if type == "boolean":
         if plain.lower() not in ("true", "false", "yes", "no", "1", "0"):
-            raise InvalidArgument("filter", "true or false", "other text", "write true or false")
+            raise InvalidArgument("filter", "true or false", "a different word", "write true or false")
         return "TRUE" if plain.lower() in ("true", "yes", "1") else "FALSE"
     if type in ("date", "timestamp"):
         try:
             moment = date.fromisoformat(plain) if type == "date" else datetime.fromisoformat(plain)
         except ValueError:
-            raise InvalidArgument("filter", "a date", "other text", "write it as 2026-01-31") from None
+            raise InvalidArgument("filter", "a date", "text that is not one", "write it as 2026-01-31") from None
         return f"DATE '{moment.isoformat()}'" if type == "date" else f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}'"
     return "'" + text.replace("'", "''") + "'"
 

@@ -31,6 +31,15 @@ class Bar(NamedTuple):
     error: float
 
 
+class _Cell(NamedTuple):
+    """Neighboring bins of a histogram as one: its range, the people in it, and the number of bins."""
+
+    low: float
+    high: float
+    weight: float
+    bins: int
+
+
 def error_of(noise: ProfileNoise, numbers: int = 1) -> float:
     """Return what the noise of a sum of independent numbers exceeds in 5 of 100 cases.
 
@@ -43,12 +52,12 @@ def error_of(noise: ProfileNoise, numbers: int = 1) -> float:
 
 
 def charts(profile: Profile) -> dict[str, dict[str, Chart]]:
-    """Return the charts of every table, by the name of the column; that of people by their rows has the name ""."""
+    """Return the charts of every table by the name of the column; "" is that of people by their number of rows."""
     return {name: table_charts(table) for name, table in profile.tables.items()}
 
 
 def table_charts(table: TableProfile) -> dict[str, Chart]:
-    """Return the charts of a table, by the name of the column; that of people by their rows has the name ""."""
+    """Return the charts of a table by the name of the column; "" is that of people by their number of rows."""
     result: dict[str, Chart] = {}
     if table.people is not None:
         rows = _count_bars(table.people)
@@ -68,12 +77,12 @@ def _chart(title: str, rows: Sequence[Bar], notes: Iterable[str]) -> Chart:
 
 
 def _unseen(rows: Sequence[Bar]) -> list[str]:
-    """Return what is said of a chart in which nothing can be told from noise."""
+    """Return a warning if no bar of a chart exceeds its noise; otherwise an empty list."""
     return [] if any(bar.value > bar.error for bar in rows) else ["Nothing here can be told from noise."]
 
 
 def _facts(column: ColumnProfile) -> list[str]:
-    """Return what else is known of a column, in words."""
+    """Return sentences about a column: the share of whole numbers, and how many keys most people have."""
     result = []
     if column.whole is not None and column.values is not None:
         seen = sum(column.values.weights)
@@ -88,7 +97,7 @@ def _facts(column: ColumnProfile) -> list[str]:
 
 
 def column_bars(column: ColumnProfile) -> Iterable[Bar]:
-    """Return the bars of a column: of its values, its public keys, or of keys that are not public by their people."""
+    """Return the bars of a column: people by value or by public key; for private keys, keys by their people."""
     if column.values is not None:
         yield from _value_bars(column.values, column.type)
         if column.nulls is not None:
@@ -107,7 +116,11 @@ def column_bars(column: ColumnProfile) -> Iterable[Bar]:
 
 
 def _layer_bars(layers: NoisyHistogram) -> Iterable[Bar]:
-    """Return about how many keys have at least 1, 2, 4, … people: between powers of 2, the mean of a layer."""
+    """Return bars of about how many keys have at least 1, 2, 4, … people, from the first one above its noise.
+
+    The weight between two neighboring edges is the sum over keys of their people in that range. Divided by the width
+    of the range it is the mean, over that range, of how many keys have that many people.
+    """
     error = error_of(layers)
     powers = [
         Bar(f"at least {shown(high)}", weight / (high - low), error / (high - low))
@@ -119,43 +132,53 @@ def _layer_bars(layers: NoisyHistogram) -> Iterable[Bar]:
 
 
 def _count_bars(people: NoisyHistogram) -> list[Bar]:
-    """Return people by a number (of rows, of keys), in bins that end at powers of 2, up to the last that is seen."""
-    rows: list[tuple[float, float, float, int]] = []  # from, to, weight, how many bins
+    """Return bars of a histogram of people by a count, such as their number of rows.
+
+    Bins are merged between powers of 2. All after the last bar that is clearly above its noise become one bar,
+    "… or more".
+    """
+    ranges: list[_Cell] = []
     low = 1.0
     for edge, weight in zip(people.edges, people.weights, strict=True):
-        if rows and math.ceil(math.log2(rows[-1][1])) == math.ceil(math.log2(edge)):
-            first, _, sum_of, bins = rows[-1]
-            rows[-1] = first, edge, sum_of + weight, bins + 1
+        cell = _Cell(low, edge, weight, 1)
+        if ranges and math.ceil(math.log2(ranges[-1].high)) == math.ceil(math.log2(edge)):
+            ranges[-1] = _merged([ranges[-1], cell])
         else:
-            rows.append((low, edge, weight, 1))
+            ranges.append(cell)
         low = edge + 1
-    shown_rows = [
-        Bar(shown(first) if first == last else f"{first:,.0f} to {last:,.0f}", weight, error_of(people, bins))
-        for first, last, weight, bins in rows
+    result = [
+        Bar(
+            shown(cell.low) if cell.low == cell.high else f"{cell.low:,.0f} to {cell.high:,.0f}",
+            cell.weight,
+            error_of(people, cell.bins),
+        )
+        for cell in ranges
     ]
-    last_seen = max((i for i, bar in enumerate(shown_rows) if bar.value > 1.5 * bar.error), default=0)
-    rest = rows[last_seen + 1 :]
-    result = shown_rows[: last_seen + 1]
-    if rest:
-        weight, bins = sum(item[2] for item in rest), sum(item[3] for item in rest)
-        result.append(Bar(f"{rest[0][0]:,.0f} or more", weight, error_of(people, bins)))
+    shown_bars = 1 + max((i for i, bar in enumerate(result) if bar.value > 1.5 * bar.error), default=0)
+    if rest := ranges[shown_bars:]:
+        tail = _merged(rest)
+        return [*result[:shown_bars], Bar(f"{tail.low:,.0f} or more", tail.weight, error_of(people, tail.bins))]
     return result
 
 
 def _value_bars(values: NoisyHistogram, type: str) -> Iterable[Bar]:
-    """Return people by value, in at most a dozen bins and one on either side for all that lies beyond."""
-    cells = [(low, high, weight, 1) for (low, high), weight in zip(pairwise(values.edges), values.weights, strict=True)]
-    seen = [i for i, cell in enumerate(cells) if cell[2] > 3.5 * values.deviation]
+    """Return bars of people by value.
+
+    Bins outside the first and the last one that are clearly above their noise become one bar on either side; of those
+    in between the neighbors with the fewest people are merged until :data:`MOST_ROWS` are left.
+    """
+    edges = pairwise(values.edges)
+    cells = [_Cell(low, high, weight, 1) for (low, high), weight in zip(edges, values.weights, strict=True)]
+    seen = [i for i, cell in enumerate(cells) if cell.weight > 3.5 * values.deviation]
     if not seen:
-        return [
-            Bar(f"{_label(values.edges[0], values.edges[-1], type)}", sum(values.weights), error_of(values, len(cells)))
-        ]
+        label_of_all = _label(values.edges[0], values.edges[-1], type)
+        return [Bar(label_of_all, sum(values.weights), error_of(values, len(cells)))]
     below, inner, above = cells[: seen[0]], cells[seen[0] : seen[-1] + 1], cells[seen[-1] + 1 :]
     while len(inner) > MOST_ROWS:
-        place = min(range(len(inner) - 1), key=lambda i: inner[i][2] + inner[i + 1][2])
-        inner[place : place + 2] = [_merged(inner[place : place + 2])]
+        i = min(range(len(inner) - 1), key=lambda i: inner[i].weight + inner[i + 1].weight)
+        inner[i : i + 2] = [_merged(inner[i : i + 2])]
     ends = [[_merged(part)] if part else [] for part in (below, above)]
-    smallest = next((high for low, high, *_ in cells if low == 0), 0.0)  # the end of the bin of 0, if it has one
+    smallest = next((cell.high for cell in cells if cell.low == 0), 0.0)  # the end of the bin of 0, if it has one
 
     def label(low: float, high: float) -> str:
         if (low, high) == (0.0, smallest) and type == "number":
@@ -165,8 +188,8 @@ def _value_bars(values: NoisyHistogram, type: str) -> Iterable[Bar]:
     return [Bar(label(low, high), weight, error_of(values, n)) for low, high, weight, n in [*ends[0], *inner, *ends[1]]]
 
 
-def _merged(cells: Sequence[tuple[float, float, float, int]]) -> tuple[float, float, float, int]:
-    return cells[0][0], cells[-1][1], sum(cell[2] for cell in cells), sum(cell[3] for cell in cells)
+def _merged(cells: Sequence[_Cell]) -> _Cell:
+    return _Cell(cells[0].low, cells[-1].high, sum(cell.weight for cell in cells), sum(cell.bins for cell in cells))
 
 
 def _label(low: float, high: float, type: str) -> str:

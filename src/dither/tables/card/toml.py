@@ -674,7 +674,7 @@ def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
         raise wrong(
             "budget.population",
             'per = "person" beside it',
-            "no such limit",
+            "a budget of the dataset",
             'write per = "person", or remove population',
         )
     if filter not in ("sum", "advanced"):

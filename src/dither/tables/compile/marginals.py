@@ -255,14 +255,16 @@ class KeyCodes:
             keys = pa.array(np.asarray(keys).astype(np.float64) + 0.0)  # no key is -0.0
             if not np.all(np.isfinite(keys)):
                 fix = "leave NaN and infinity out"
-                raise InvalidArgument(f"keys of {self.title}", "finite numbers", "others", fix)
+                raise InvalidArgument(f"keys of {self.title}", "finite numbers", "NaN or infinity", fix)
         try:
             keys = keys.cast(arrow_type(kind))
         except pa.ArrowInvalid:
             keys = None
         if keys is None:
             expected = f"values that {kind} can hold: 64 bits, microseconds"
-            raise InvalidArgument(f"keys of {self.title}", expected, "others", "round them, or leave them out")
+            raise InvalidArgument(
+                f"keys of {self.title}", expected, "values that it cannot hold", "round them, or leave them out"
+            )
         if kind == "text" and pc.any(pc.match_substring(keys, "\0")).as_py():
             fix = "take it out"
             raise InvalidArgument(f"keys of {self.title}", "text without NUL", "a text with one", fix)

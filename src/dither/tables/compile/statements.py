@@ -139,7 +139,10 @@ class ValuePair:
         return result
 
     def part(self, name: str, number: int) -> exp.Expr:
-        """Return one of the six products of a row, from its columns; 0 where either value is missing."""
+        """Return product ``number`` of x^2, y^2, z^2, 2xy, 2xz and 2yz of a row; 0 where either value is missing.
+
+        x and y are the steps of the two values and ``z = 2 width - x - y``, so the six add up to ``(2 width)^2``.
+        """
         x, y = plain_column(f"{name}_0"), plain_column(f"{name}_1")
         z = binary("-", binary("-", integer(2 * self.width), x), y)
         products: Sequence[Callable[[], exp.Expr]] = (
@@ -169,7 +172,7 @@ def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
     if result.width == 0 or max(abs(result.low), abs(result.high)) >= 1 << 50:  # steps are computed in doubles
         fix = "subtract a constant in the question"
         expected = "bounds that are not far from 0 compared to their width"
-        raise InvalidArgument(name, expected, "others", fix)
+        raise InvalidArgument(name, expected, "bounds far from 0", fix)
     return result
 
 
@@ -238,7 +241,7 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Gri
         raise InvalidArgument(
             "bounds",
             "bounds that are not far from 0 compared to their width",
-            "others",
+            "bounds far from 0",
             "subtract a constant in the question",
         )
     return result
@@ -525,22 +528,23 @@ def _of_person(measure: Measure, name: str) -> exp.Expr:
 
 
 def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squares: exp.Expr) -> exp.Expr:
-    """Return one part of the moments (see :class:`Moments`) from the number of ``rows``, the number of values
-    (``count``), their sum ``s`` and their two sums of ``squares``, which are only given for degree 2.
+    """Return the part number ``measure.part`` of the moments of :class:`Moments`, from totals over rows.
+
+    The totals are the numbers of ``rows`` and of values (``count``), the sum ``s`` of the values y and, for degree 2,
+    the sums of ``(width - y)^2`` and ``y^2``.
     """
     moments = measure.moments
     assert moments is not None
     top = integer(moments.top)
-    if measure.part > moments.degree:
+    if measure.part > moments.degree:  # rows without a value
         return binary("*", top, binary("-", rows, count))
     if moments.degree == 0:
         return count
-    if moments.degree == 1:
-        return s if measure.part else binary("-", binary("*", top, count), s)
-    below, above = squares
-    if measure.part == 1:
-        return binary("-", binary("-", binary("*", top, count), below), above)
-    return above if measure.part else below
+    if moments.degree == 1:  # width - y, and y
+        return s if measure.part == 1 else binary("-", binary("*", top, count), s)
+    from_upper, from_lower = squares
+    mixed = binary("-", binary("-", binary("*", top, count), from_upper), from_lower)  # 2 y (width - y)
+    return (from_upper, mixed, from_lower)[measure.part]
 
 
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:

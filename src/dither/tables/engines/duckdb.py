@@ -369,7 +369,7 @@ def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mappi
             raise
     raise source_error(
         "a DuckDB database that can be opened",
-        "another file, or one that is open elsewhere for writing",
+        "a file of a different kind, or one that is open elsewhere for writing",
         "close it elsewhere, or pass the relation itself",
     )
 

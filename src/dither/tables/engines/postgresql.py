@@ -246,7 +246,7 @@ def _connected(url: str) -> psycopg.Connection[Any]:
         conninfo.conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
         raise InvalidArgument(
-            "source", "postgresql://user@host/database::table", "another URL", "write it in that form"
+            "source", "postgresql://user@host/database::table", "a URL of a different form", "write it in that form"
         ) from None
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=20, application_name="dither")

@@ -141,6 +141,7 @@ class PrivateBlock:
     """
 
     def __init__(self, select: exp.Select, card: Card, options: dict[str, exp.Expr]) -> None:
+        """Read the groups, the aggregates of all clauses and the ``options`` of the SELECT, in this order."""
         refuse_other_parts(select, *_PARTS)
         self.select, self.rows, self.base_card = select, rows_of(select, card), card
         self.card = relation_card(card, self.rows.source, where=self.rows.where)

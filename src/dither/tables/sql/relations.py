@@ -204,6 +204,11 @@ class PersonJoinReader:
     """
 
     def __init__(self, left: Rows, right: Rows, kind: JoinKind, card: Card, nested: bool = False) -> None:
+        """Name the columns of the joined relation, each once.
+
+        ``names`` maps names of the right side's columns in it to their own; ``left_person`` and ``right_person`` are
+        columns that are NULL where the join found no row of that side (None: it always does).
+        """
         self.card, self.kind, self.person = card, kind, person_of(card)
         self.left, self.right = materialized(left, card), materialized(right, card)
         assert self.left.source is not None
@@ -544,6 +549,7 @@ class _SelectRows:
     """Reads one SELECT below the aggregation."""
 
     def __init__(self, select: exp.Select, card: Card) -> None:
+        """Read FROM, and find out whether the SELECT groups and whether it has window functions."""
         self.select, self.card = select, card
         distinct = select.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):

@@ -75,6 +75,7 @@ class _PersonJoins:
     """Writes the joins of one SELECT."""
 
     def __init__(self, select: exp.Select, units: set[str], taken: set[str], has_nulls: bool) -> None:
+        """Take the SELECT, the names of person columns, the names in use, and whether persons may be NULL."""
         self.select, self.units, self.taken, self.has_nulls = select, units, taken, has_nulls
         self.has_star = any(item.is_star for item in select.expressions)
         self.only_table = "" if select.args.get("joins") else select.args["from_"].this.alias_or_name

@@ -43,6 +43,7 @@ class _Cell(NamedTuple):
 def error_of(noise: ProfileNoise, numbers: int = 1) -> float:
     """Return what the noise of a sum of independent numbers exceeds in 5 of 100 cases.
 
+    >>> from dither.tables.card.profile import NoisyNumber
     >>> round(error_of(NoisyNumber(0.0, scale=1.0)), 3), error_of(NoisyNumber(0.0, scale=1.0, normal=True), 4)
     (2.996, 3.92)
     """

@@ -99,7 +99,7 @@ class Answer:
 
     @property
     def left(self) -> Guarantee | None:
-        """Return what the caller may still spend; None for nothing, and where it is not known."""
+        """Return the budget left to the caller; None for nothing, and where it is not known."""
         return None if self.remaining is None else self.remaining.guarantee
 
     def __len__(self) -> int:
@@ -128,12 +128,12 @@ class Answer:
             raise missing_attribute(self, name, self.__dict__.get("columns", ()))
 
     def error(self, name: str) -> list[float | None]:
-        """Return how far each value of a column may be off, with 95 % confidence."""
+        """Return the half-width of the 95 % interval of each value of a column; None where it is not known."""
         return list(self.errors.get(name, [None] * len(self.rows)))
 
     def parts(self, name: str) -> ErrorParts:
-        """Return the parts of :meth:`error`: that of the noise, and that of what limits and bounds leave out. Their
-        squares add up to that of the error. None where a part is not known.
+        """Return the parts of :meth:`error`: by noise, and by what limits and bounds leave out (None: not known). Their
+        squares add up to the square of the error.
 
         >>> from dither.guarantees import PureDP
         >>> errors, limits = {"n": (5.0,)}, {"n": (3.0,)}
@@ -148,12 +148,11 @@ class Answer:
         return ErrorParts(noise, limits)
 
     def undercount(self, name: str) -> list[Undercount | None]:
-        """Return by how much each value of a column is low because of the limits on one person's rows: an estimate, and
-        between what and what it lies. None where that is not known, or a value has no such number: where
-        ``clipped_share`` has no upper limit, the estimate is the least that it is low by, and the last is None.
+        """Return by how much each value of a column is low because of the limits on one person's rows.
 
-        Of all rows a share s is left out, so their number v is low by ``v s / (1 - s)``. The share of a single group
-        may be any other one, so that of an answer with groups nothing is said.
+        Each is (estimate, least, most), or None where it is not known. Without an upper limit of ``clipped_share`` the
+        estimate is the least, and the most is None. A share s of all rows is left out, so their number v is low by
+        ``v s / (1 - s)``. Shares of single groups are not known, so answers with groups have none.
 
         >>> from dither.guarantees import PureDP
         >>> shares = {"n": (0.1, 0.0, 0.25)}
@@ -171,9 +170,10 @@ class Answer:
         return self.types[self.columns.index(name)]
 
     def _added_columns(self) -> dict[str, tuple[str, str]]:
-        """Return the columns behind those of the answer, by name, each with its column and what it says of it:
-        ``<name>_error`` (``<name>_population_error``), ``<name>_probability`` and ``<name>_low_by``, unless a column of
-        the answer is called so.
+        """Return the columns that describe others, as name -> (described column, ending).
+
+        They are ``<name>_error`` (or ``<name>_population_error``), ``<name>_probability`` and ``<name>_low_by``, with
+        underscores added where a name is taken.
         """
         result: dict[str, tuple[str, str]] = {}
         error = "error" if self.interval == "noise" else "population_error"
@@ -189,7 +189,7 @@ class Answer:
         return result
 
     def _added(self, name: str, ending: str) -> list[Any]:
-        """Return the values of such a column."""
+        """Return the values of the column that :meth:`_added_columns` adds for ``name`` with this ending."""
         if ending in ("error", "population_error"):
             return list(self.errors[name])
         if ending == "probability":
@@ -243,9 +243,7 @@ class Answer:
         return frame
 
     def to_json(self) -> str:
-        """JSON: rows with their errors, what is left out, the cost and the notes, whether it was recorded earlier, and
-        its receipt.
-        """
+        """Return the answer as JSON: rows with errors, clipped shares, cost, notes, whether replayed, and receipt."""
         names = ("share", "low", "high")
         about = {
             "left_out": {name: dict(zip(names, shares, strict=True)) for name, shares in self.clipped_share.items()},
@@ -314,7 +312,7 @@ class Answer:
         return bars(rows, title=title, texts=texts, heading=column, y=Axis(column), most=most)
 
     def _column(self, name: str | None) -> str:
-        """Return the column that a chart shows."""
+        """Return ``name``, or the first column that a chart can show (None); refuse other columns."""
         known = self._noisy_numbers()
         column = name if name is not None else next(iter(self.drawable() or known), None)
         if column is None or column not in known:

@@ -101,7 +101,7 @@ def release_profile(
 
 
 def refuse_invisible(plan: ProfilePlan) -> None:
-    """Refuse a profile in which nothing would be seen, where it is public that there are too few rows."""
+    """Refuse a profile that noise would hide entirely, by the public numbers of rows."""
     known = {name: table.rows for name, table in plan.card.private_tables.items() if table.rows is not None}
     if len(known) < len(plan.tables) or max(known.values()) > plan.people_seen:
         return
@@ -117,7 +117,7 @@ def refuse_invisible(plan: ProfilePlan) -> None:
 
 
 def _context(card: Card, table: TablePlan, engine: Any) -> StatementContext:
-    """Return what the statements about one private table share."""
+    """Return the context of the statements about one private table."""
     own = card.for_table(table.name)
     secret = 0  # nothing is chosen by hashes
     tables = {"": engine.private(table.name)}
@@ -125,7 +125,7 @@ def _context(card: Card, table: TablePlan, engine: Any) -> StatementContext:
 
 
 def _statements(table: TablePlan, context: StatementContext) -> list[Statement]:
-    """Return every statement about a table, with stand-ins for what is chosen by the first look."""
+    """Return every statement about a table, with stand-ins for classes and edges that the first look determines."""
     result = [_number_of_rows(context), *(item[0] for item in _coded(table, context))]
     if table.unit is not None:
         result.append(statements.people_by_size(context, EDGES, "rows"))
@@ -155,7 +155,7 @@ Coded = tuple[Part, str, int]
 
 
 def _coded(table: TablePlan, context: StatementContext) -> list[tuple[Statement, list[Coded]]]:
-    """Return the statements for all histograms of codes, each with the parts in it."""
+    """Return the statements for all histograms of codes, each with the parts of the profile that it measures."""
     items: list[tuple[Part, Any, int]] = []
     for column in table.columns:
         kinds = column.kinds(table.unit is not None)
@@ -175,7 +175,7 @@ def _coded(table: TablePlan, context: StatementContext) -> list[tuple[Statement,
 def _coded_by_class(
     table: TablePlan, context: StatementContext, classes: Sequence[int], edges: Mapping[str, Any]
 ) -> list[tuple[Statement, list[Coded]]]:
-    """Return the same for the histograms of columns by class of rows per person."""
+    """Return the statements for the histograms of columns by class of rows per person, as :func:`_coded` does."""
     items = [
         (Part(table.name, column.name, "by_rows"), ValueCodes(column.name, edges[column.name]), len(edges[column.name]))
         for column in _by_rows_columns(table)
@@ -190,7 +190,7 @@ def _by_rows_columns(table: TablePlan) -> list[ColumnPlan]:
 def _in_statements(
     context: StatementContext, items: Sequence[tuple[Part, Any, int]], classes: Sequence[int]
 ) -> list[tuple[Statement, list[Coded]]]:
-    """Return statements for some codes each: a statement about too many columns would be too long."""
+    """Divide codes among statements of at most ``_COLUMNS_OF_A_STATEMENT`` columns."""
     result = []
     for start in range(0, len(items), _COLUMNS_OF_A_STATEMENT):
         chosen = items[start : start + _COLUMNS_OF_A_STATEMENT]
@@ -235,7 +235,7 @@ def measure(plan: ProfilePlan, contexts: Sequence[StatementContext], run: Run) -
 
 
 def _first_look(plan: ProfilePlan, table: TablePlan, context: StatementContext, run: Run) -> TableProfile:
-    """Return the people by their number of rows, how many there are, and the classes that follow."""
+    """Measure the people by their number of rows and their total, and derive the classes of people."""
     if table.unit is None:
         number = int(run(_number_of_rows(context)).column("m0")[0].as_py())
         return TableProfile(None, total=_number(plan, Part(table.name, "", "total"), number, 1))
@@ -246,7 +246,7 @@ def _first_look(plan: ProfilePlan, table: TablePlan, context: StatementContext, 
 
 
 def _columns(plan: ProfilePlan, table: TablePlan, context: StatementContext, run: Run) -> dict[str, ColumnProfile]:
-    """Return every column without what is known of it by class."""
+    """Measure every column over all people, not yet by class."""
     one = int(context.limits.sensitivity())
     result = {column.name: ColumnProfile(column.type) for column in table.columns}
     edges = {column.name: column.edges for column in table.columns}
@@ -293,7 +293,7 @@ def _with_classes(
     classes: tuple[int, ...],
     columns: Mapping[str, ColumnProfile],
 ) -> dict[str, ColumnProfile]:
-    """Return the columns with what is known of them by class of rows per person, in bins that hold about as much."""
+    """Return the columns with histograms by class of rows per person, in bins of about equal weight."""
     one = int(context.limits.sensitivity())
     result = dict(columns)
     coarse: dict[str, tuple[float, ...]] = {}
@@ -326,7 +326,7 @@ def _people(lines: Any, edges: Sequence[int]) -> Counts:
 
 
 def _of_code(lines: Any, name: str, size: int, place: int | None = None) -> Counts:
-    """Return the weights of the codes in one column, of one class where there are classes."""
+    """Return the weights of the codes in one column, of class number ``place`` (None: there are no classes)."""
     counts = np.zeros(size, dtype=np.int64)
     codes = lines.column(name)
     known = np.asarray(codes.is_valid())
@@ -338,7 +338,7 @@ def _of_code(lines: Any, name: str, size: int, place: int | None = None) -> Coun
 
 
 def _noisy(plan: ProfilePlan, part: Part, counts: Counts, one: int) -> tuple[dict[str, Any], tuple[float, ...]]:
-    """Return the law of the noise and noisy weights, in people: ``one`` is what a person adds at most."""
+    """Return the law of the noise and the noisy counts, both in people; ``one`` is the most that a person adds."""
     mechanism = plan.noise(part, one)
     released = np.asarray(mechanism.release(counts)).astype(np.float64) / one
     assert isinstance(mechanism.scale, float)
@@ -360,8 +360,8 @@ def _number(plan: ProfilePlan, part: Part, count: int, one: int) -> NoisyNumber:
 
 
 def _content(plan: ProfilePlan) -> dict[str, Any]:
-    """Return what is asked of the ledger: all that the numbers and their noise depend on. No question has the field
-    ``profile``; that nothing is in ``query`` says that it is about everybody."""
+    """Return the canonical request: everything on which the numbers and their noise depend. Only profiles have the
+    field ``profile``; the empty ``query`` says that it is about all people."""
     about = {
         "columns": {table.name: [column.name for column in table.columns] for table in plan.tables},
         "measured": pipeline.digest([[to_json(column) for column in table.columns] for table in plan.tables]),
@@ -392,8 +392,8 @@ def _restored(stored: bytes) -> tuple[Profile, Mapping[str, Any]]:
 
 
 def recorded_profile(card: Card, ledger: Ledger | None) -> Profile | None:
-    """Return the newest profile that the ledger has of this card's dataset, without what the card no longer says the
-    same of; None where there is none, or nothing of it is left."""
+    """Return the newest profile of this card's dataset in the ledger, without tables and columns that have changed in
+    the card; None where there is none, or nothing of it is left."""
     entry = None if ledger is None else ledger.newest_answer(card.name, pipeline.PROFILE_KEY)
     if entry is None or entry.answer is None:
         return None
@@ -412,7 +412,7 @@ def recorded_profile(card: Card, ledger: Ledger | None) -> Profile | None:
 
 
 def _in_order(profile: Profile, card: Card) -> Profile:
-    """Return a profile with tables and columns as they follow one another in the card; others are left out."""
+    """Return a profile with tables and columns in the order of the card, without those that the card lacks."""
     tables = {}
     for name, table in card.private_tables.items():
         if name in profile.tables:

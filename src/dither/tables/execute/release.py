@@ -84,8 +84,7 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
 
 
 def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:
-    """Return what the statements of each aggregation share: where its rows are, and a fresh secret for random
-    choices."""
+    """Return the context of each aggregation's statements: its rows, and a fresh secret for random choices."""
     engine = question.table.engine
     engine.check()
     tables: dict[str, Any] = {}
@@ -107,7 +106,7 @@ def statement_contexts(question: Question, plan: QuestionPlan) -> list[Statement
 
 
 def check_statements(question: Question, plan: QuestionPlan, contexts: Sequence[StatementContext]) -> None:
-    """Refuse, before the charge, statements that the engine cannot compile, and what could not be planned once limits
+    """Refuse, before the charge, statements that the engine cannot compile, and plans that would be refused once limits
     are chosen."""
     for part, context in zip(plan.parts, contexts, strict=True):
         run.rehearse(part, context, question.table.engine)
@@ -133,7 +132,7 @@ def run_plan(
     contexts: Sequence[StatementContext],
     rows: Callable[[Statement], list[tuple[Any, ...]]],
 ) -> Answer:
-    """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
+    """Choose unstated limits and bounds privately, then run the statements, add noise, and return the answer."""
     plans, about_bias = plan.parts, bias_notes(plan, options.bias)
     if not any(part.automatic for part in plans):
         tables = run.answers(plans, contexts, rows)
@@ -157,7 +156,7 @@ def run_plan(
 
 
 def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:
-    """Return the aggregation of a plan with bounds="auto" where those of the plan stand for what is still chosen."""
+    """Return the plan's query with bounds="auto" again where the plan has provisional bounds."""
     aggregates: dict[str, Aggregate] = {
         name: replace(item, bounds="auto")
         if query.aggregates[name].bounds == "auto" and automatic.BOUNDS_OF + name in part.automatic
@@ -170,7 +169,7 @@ def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:
 def _chosen_for(
     place: int, plans: Sequence[AggregationPlan], choices: Sequence[automatic.Choices | None]
 ) -> automatic.Choices | None:
-    """Return what was chosen for an aggregation: limits for all of the same rows, bounds for it alone."""
+    """Return the choices for plan number ``place``: limits chosen for any plan of its rows, and its own bounds."""
     own, together = choices[place], plans[place].shared_bounds
     if together is None or (own is not None and _chose_limits(plans[place])):
         return own
@@ -195,7 +194,7 @@ def _after_choices(
     contexts: Sequence[StatementContext],
     chosen: Sequence[automatic.Choices | None],
 ) -> tuple[tuple[AggregationPlan, ...], list[StatementContext]]:
-    """Return the plans with the limits that were chosen, and what their statements need to know."""
+    """Return the plans with the chosen limits and bounds, and the contexts of their statements."""
     new_plans, new_contexts = [], []
     for plan, context, choice in zip(plans, contexts, chosen, strict=True):
         if choice is not None and plan.automatic.keys() != {"bias"}:  # otherwise the plan is complete
@@ -214,10 +213,11 @@ def _after_choices(
 def with_clipped_shares(
     answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]
 ) -> Answer:
-    """Return the answer with the share that its limits leave out, as far as that was learned: of all rows for COUNT(*),
-    and of all of people's groups for a count of people. It says nothing about other counts and sums, whose values may
-    be spread otherwise; nor about a name that several aggregations have with different limits, or that SQL around them
-    makes."""
+    """Return the answer with ``clipped_share``, what its limits leave out as far as that was learned, and notes on it.
+
+    It is known for COUNT(*), as a share of all rows, and for a count of people, as a share of their groups; not for
+    other aggregates, columns of outer SQL, or names with different limits in several aggregations.
+    """
     clipped_share: dict[str, tuple[float, float, float]] = {}
     several: set[str] = set()
     unknown: list[Note] = []
@@ -280,7 +280,7 @@ class AskedPeople:
         self._staged: Any = None
 
     def read(self) -> Any:
-        """Return the column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
+        """Return the column of people's keys. This reads rows: the ledger charges for it even if it fails."""
         columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self.everybody]
         self._column = columns[0]
         if len(columns) > 1:  # whoever is asked about by one of the aggregations pays for all of them
@@ -291,7 +291,7 @@ class AskedPeople:
         return self._column
 
     def remaining(self, kept: Any) -> Sequence[StatementContext]:
-        """Return the same question about those only who paid: not about people who came since, or could not pay."""
+        """Return the contexts restricted to the people who paid, without any who were added since or could not pay."""
         import pyarrow as pa
 
         name = f"dither_paying_{secrets.token_hex(8)}"

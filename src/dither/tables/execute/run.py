@@ -76,7 +76,7 @@ def answer(
     confidence: float = 0.95,
     measured: tuple[list[Key], dict[Measure, NDArray[Any]]] | None = None,
 ) -> NoisyTable:
-    """Run a plan's statements and add its noise; what is ``measured`` already is not measured again."""
+    """Run a plan's statements and add its noise; ``measured`` are groups and noisy measures, if there are already."""
     groups, noisy = _measured(plan, frame, run) if measured is None else measured
     result = NoisyTable(every_group(plan.keys, plan.ties) or groups, measures=noisy)
     for name in plan.query.aggregates:
@@ -136,7 +136,7 @@ def answer(
 
 
 def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, NDArray[Any]]) -> None:
-    """Leave out the answers about values of groups that may have none."""
+    """Set answers about values to NULL in groups that may have no values."""
     for name, values in table.answers.items():
         empty = without_values(plan, name, noisy)
         places: list[int] = [] if empty is None else np.flatnonzero(empty[: len(values)]).tolist()
@@ -150,9 +150,8 @@ def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, 
 
 
 def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
-    """Return the group of a line, whose public keys are numbers: left so where all are, as even keys that were alike
-    would have different numbers, and a line then counts in one group only; otherwise the keys, each of which is shown
-    once."""
+    """Return the group of a line, in which public keys are given by their numbers. If all keys are public the numbers
+    stay, which are distinct even for equal keys; otherwise they are replaced by the keys."""
     if plan.selection is None:
         return tuple(int(value) for value in line[: len(plan.keys)])
     return tuple(
@@ -164,7 +163,7 @@ def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
 def _measured(
     plan: AggregationPlan, frame: StatementContext, run: Run
 ) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
-    """Return the groups that are shown, and every measure with its noise."""
+    """Return the groups to show, and for each measure its noisy numbers by group."""
     every = group_numbers(plan.keys, plan.ties)
     measures = list(plan.measures)
     if not measures:
@@ -189,9 +188,8 @@ def _measured(
 
 
 def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
-    """Return every measure of each group that has rows, before noise. A group is shown by the number of its people
-    where keys are not public, which is in the first statement: what another statement has of other groups does not
-    count."""
+    """Return the exact measures of each group with rows. With private keys only groups of the first statement count: it
+    has the numbers of people, by which groups are selected."""
     places = len(plan.keys)
     columns: dict[Measure, dict[Key, int]] = {}
     groups: dict[Key, None] = {}
@@ -238,7 +236,7 @@ def _binned(
 
 
 def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
-    """Return how many values are in each bin of a group."""
+    """Return the counts of a group as an array over all bins."""
     result = np.zeros(bins, dtype=np.int64)
     result[list(counts)] = list(counts.values())
     return result
@@ -254,7 +252,7 @@ class _Chosen:
 
 
 def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
-    """Return the bin or key chosen for one group: a key, or the middle of a bin."""
+    """Choose the mode, minimum or maximum of one group privately, from the exact counts ``filled`` of its bins."""
     aggregate, noise = choice.aggregate, choice.interval
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
@@ -279,7 +277,7 @@ def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan,
 
 
 def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
-    """Return the larger distance from a value to the ends of the bins from the first of ``span`` up to the second."""
+    """Return the larger distance from a value to the ends of the bins ``span[0]`` to ``span[1] - 1``."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[span[0]], aggregate.edges[span[1]]
     if isinstance(low, int):  # bins of one whole number
@@ -288,8 +286,7 @@ def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> floa
 
 
 def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
-    """Return the middle of a bin, as a ``whole`` number where the answer is one; of bins of one whole number, its
-    number."""
+    """Return the middle of a bin, rounded if ``whole``; bins of single whole numbers have that number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
     middle = low if isinstance(low, int) else (low + high) / 2

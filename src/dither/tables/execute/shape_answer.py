@@ -77,9 +77,10 @@ Values = Sequence[Any]
 def replicates(
     plans: Sequence[AggregationPlan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
 ) -> list[Mapping[str, NDArray[np.float64]]] | None:
-    """For each private aggregation, with so many groups, and for each of its aggregates whose noise has a known law,
-    its answers in every table, a row for each table; None where they cannot be drawn: too many groups, or a row for
-    all that are not shown.
+    """Draw tables as they might have been: for each plan, and each aggregate whose noise has a known law, an array of
+    answers with a row for each table and a column for each of its ``groups``.
+
+    None where there are too many groups, or a row for all groups that are not shown.
     """
     if any(plan.other for plan in plans) or not 0 < sum(groups) <= MAX_ROWS // FEWEST_TABLES:
         return None
@@ -115,8 +116,8 @@ def replicates(
 def _of_limits(
     plan: AggregationPlan, name: str, known: Mapping[Measure, NDArray[Any]], count: int, size: int
 ) -> NDArray[np.float64]:
-    """Return what limits and bounds may have left out, in every table: half of its variance is the same in all groups,
-    as that of a profile is, and half is of a group by itself."""
+    """Return draws of the error by limits and bounds, a row for each table. Half of its variance is common to all
+    groups, as errors of a profile are, and half is independent in each."""
     normal = NoiseLaw("normal", 1.0)
     levels = level_table(f"limits of {name}", count, size + 1)
     draws = normal.quantiles(levels.ravel()).reshape(levels.shape)
@@ -127,8 +128,8 @@ def _of_limits(
 
 
 def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
-    """Return how far the limits of a sample are from the value; None where too many have no value, or where noise moves
-    the value to one side, as that of the largest of many: noise is in the value already, and its effect is unknown."""
+    """Return the largest distance of the value to the limits of a sample; None where too many samples have no value, or
+    where noise biases the value, as it does the largest of many."""
     if not _is_number(value):
         return None
     known = sorted(float(item) for item in sample if _is_number(item))
@@ -150,8 +151,8 @@ def errors_of_rows(
     samples: Sequence[Sequence[Values]],
     confidence: float = 0.95,
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return the errors of the columns that vary, each row found again in the samples by its values at the places
-    ``keys``.
+    """Return the errors of the columns that vary over the samples. A row is found in them by its values in the columns
+    with the indices ``keys``.
 
     A row that is missing from a sample, or that cannot be distinguished from another, has no error there.
     """
@@ -225,7 +226,7 @@ def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
 
 
 def pushed_to_one_side(sql: str) -> bool:
-    """Return whether SQL on noisy tables makes something of several numbers that their noise moves to one side."""
+    """Return whether SQL on noisy tables has a function that noise biases, such as MAX or STDDEV."""
     return nodes.parsed(sql).find(*_ONE_SIDED_SQL) is not None
 
 
@@ -253,8 +254,8 @@ class Unprocessed(NamedTuple):
 
 
 def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
-    """Return the noisy tables below one another. Columns of one name and type are one column; it is NULL, without an
-    error, in the rows of tables that lack it. The first column of several tables is the number of the aggregation."""
+    """Stack the noisy tables. Columns with equal name and type become one, which is NULL, without an error, in rows of
+    tables without it. If there are several tables, a first column has the number of the table."""
     several = len(tables) > 1
     columns = list(dict.fromkeys(column for table in tables for column in table.types.items()))
     taken = {_NUMBER} if several else set()
@@ -284,7 +285,7 @@ def _below_one_another(
     tables: Sequence[NoisyColumns],
     known: Sequence[Mapping[str, Sequence[float | None]]],
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return what is known of each column, for the rows of all tables."""
+    """Stack what is ``known`` of each column (errors, probabilities); None in rows of tables without it."""
     result: dict[str, tuple[float | None, ...]] = {}
     for (name, kind), shown in names.items():
         of_tables = [
@@ -326,7 +327,7 @@ class NoisyAggregation:
         return [group.name for group in self.plan.query.groups]
 
     def rows(self, answers: Mapping[str, list[Any]], options: ReleaseOptions) -> list[tuple[Any, ...]]:
-        """Return the rows of the table, with these answers: the keys, and each answer as the options want it."""
+        """Return the rows of the noisy table: the keys, and the answers, rounded or nonnegative as the options say."""
         adjusted = [
             [_adjusted(value, aggregate, options) for value in answers[name]]
             for name, aggregate in self.plan.query.aggregates.items()
@@ -335,8 +336,8 @@ class NoisyAggregation:
 
 
 def rehearse_sql(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessedTable | None:
-    """Try the SQL of a question on made-up noisy tables: what DuckDB refuses, it refuses before the charge. Returns
-    what it made of them; None where a question has no SQL."""
+    """Run the SQL of a question on made-up noisy tables, so that DuckDB refuses it before the charge, and return the
+    result; None where a question has no SQL."""
     if plan.query.post is None:
         return None
     from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
@@ -355,7 +356,7 @@ def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
 def shape_answer(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
-    """Return the noisy tables of a question, which costs this, as it wants them shown."""
+    """Return the answer made from the noisy tables: by the question's SQL, or its HAVING, ORDER BY and LIMIT."""
     nulls = [note for item in released for note in null_value_notes(item.plan, item.noisy.without_values)]
     every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *nulls, *notes]))
     post = released[0].plan.query.post
@@ -424,8 +425,8 @@ def _errors_of_arithmetic(
     shown: Mapping[str, Expression],
     confidence: float,
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return the errors of columns that are computed from aggregates; none for a column that uses an aggregate whose
-    noise has no known law."""
+    """Return the errors of columns that are computed from aggregates, by simulation; none for a column that uses an
+    aggregate whose noise has no known law."""
     computed = {
         name: item
         for name, item in shown.items()
@@ -456,7 +457,7 @@ def _errors_of_arithmetic(
 
 
 def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequence[float | None]]:
-    """Return the errors of a noisy table at a confidence; those of what is chosen among bins have their own."""
+    """Return the errors of a noisy table at a confidence; those of quantiles and extremes stay as they are."""
     if confidence == CONFIDENCE:
         return item.noisy.errors
     result = dict(item.noisy.errors)
@@ -479,8 +480,7 @@ def _post_processed(
     options: ReleaseOptions,
     notes: list[Note],
 ) -> Answer:
-    """Return what the question's own SQL makes of the noisy tables; the noisy tables themselves, where it fails on
-    them."""
+    """Return the answer that the question's SQL computes from the noisy tables; these, stacked, if it fails."""
     from dither.tables.query import postprocess
 
     result = postprocess.run_on_any_numbers(
@@ -515,7 +515,7 @@ def _post_processed(
 def _without_sql(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
-    """Return the noisy tables themselves, as the answer."""
+    """Return the stacked noisy tables as the answer."""
     tables = []
     for item in released:
         rows = item.rows(item.noisy.answers, options)
@@ -545,8 +545,8 @@ def _errors_after(
     confidence: float,
     one_sided: bool,
 ) -> dict[str, tuple[float | None, ...]] | None:
-    """Return the errors of the columns that SQL made of the noisy tables: that of a column that was passed on is known,
-    others come from running the SQL on tables as they might have been; None where that is not possible.
+    """Return the errors of the columns of a SQL result: known for columns of the noisy tables, and otherwise found by
+    running the SQL on simulated tables; None where that is not possible.
 
     A column that depends on an aggregate whose noise has no known law (a quantile, a mode) has no error, and neither
     has one that is computed where noise moves results to one side.
@@ -575,7 +575,8 @@ def _errors_after(
         return passed_on or None
 
     def tables(k: int | None, without_law: bool = True) -> list[list[tuple[Any, ...]]]:
-        """The noisy tables, or as they might have been; without the aggregates whose noise has no known law."""
+        """Return simulated tables number ``k`` (None: the noisy ones); without_law False makes aggregates without a
+        known law of noise NULL."""
         every = []
         for item, possible in zip(released, drawn, strict=True):
             answers = dict(item.noisy.answers)
@@ -607,14 +608,13 @@ def _errors_after(
 
 
 def _is_steady(place: int, rows: Sequence[Sequence[Any]], samples: Sequence[Sequence[Sequence[Any]]]) -> bool:
-    """Return whether a column has no other values in the samples than it has in the answer, so that rows are known by
-    it."""
+    """Return whether a column has the same values in all samples as in the answer, so that it can identify rows."""
     known = {row[place] for row in rows}
     return all(row[place] in known for sample in samples for row in sample)
 
 
 def _fingerprint(rows: Sequence[Sequence[Any]], *places: int) -> Counter[tuple[str, ...]]:
-    """Return the rows in any order, at these places or at all, up to the last digits of numbers."""
+    """Return the rows as a multiset, restricted to these columns if any are given, with numbers to nine digits."""
     kept = [[row[place] for place in places] if places else row for row in rows]
     return Counter(tuple(f"{item:.9g}" if isinstance(item, float) else repr(item) for item in row) for row in kept)
 
@@ -625,8 +625,8 @@ def _passed_on(
     known_of: Sequence[Mapping[str, Sequence[float | None]]],
     worst: Callable[[list[float]], float],
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return what is known of columns that are those of noisy tables, such as their errors: each row has a group's
-    keys, and its answer. Where it may be the answer of several tables, the worst holds of what is known of them."""
+    """Return what is ``known_of`` noisy tables (errors, probabilities) for columns that the SQL passed on unchanged:
+    each row has a group's keys and its answer. ``worst`` decides where several tables have that answer."""
     shown = set(result.names)
     parts = [(item, known) for item, known in zip(released, known_of, strict=True) if set(item.groups) <= shown]
     places_of = [{key: place for place, key in enumerate(item.noisy.keys)} for item, _ in parts]
@@ -658,7 +658,7 @@ def _types(plan: AggregationPlan, context: StatementContext, integer: bool = Fal
 
 
 def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
-    """Return a count or sum not below 0, or as a whole number, where the options say so; it is free."""
+    """Return a count or sum raised to 0 or rounded to a whole number, as the options say; other values unchanged."""
     if isinstance(value, list):
         return [_adjusted(item, aggregate, options) for item in value]
     if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
@@ -684,7 +684,7 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what an answer says about one aggregation: its limits, its small groups, its levels."""
+    """Return an answer's notes on one aggregation: its limits, its small groups, its levels."""
     result = [*plan_notes(plan)]
     if plan.selection is not None:
         result.append(Note("small_groups", {"people": plan.selection.threshold}))

@@ -98,8 +98,8 @@ _PRIVATE_GROUPS = 100
 def unstated_limits(
     query: Query, max_groups: object, max_rows: object, private: bool, bias: bool = False
 ) -> dict[str, Fraction]:
-    """Return what has to be chosen, with its share of the budget: limits, and the names of aggregates without bounds;
-    with ``bias`` also how much stated limits leave out, unless that is learned along with a limit."""
+    """Return each limit and bound to choose privately, with its share of the budget; with ``bias``, also the share for
+    learning what stated limits leave out, unless a chosen limit reveals it."""
     result: dict[str, Fraction] = {}
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
     rows = max_rows == "auto" and kinds != {"people"}
@@ -125,7 +125,7 @@ def with_provisional_bounds(query: Query) -> Query:
 
 
 def _bounded(query: Query, bounds: dict[str, tuple[float, float]]) -> Query:
-    """Return the question with these bounds for the aggregates that are named."""
+    """Return the question with ``bounds`` set for the aggregates named in it."""
     aggregates: dict[str, Aggregate] = {
         name: replace(aggregate, bounds=bounds[name]) if name in bounds else aggregate
         for name, aggregate in query.aggregates.items()
@@ -168,8 +168,8 @@ def choose_limits(
     run: Callable[[Statement], list[Any]],
     either_norm: bool = False,
 ) -> Choices:
-    """Choose what nobody stated, each for its part of the budget; with ``either_norm`` also whether Laplace or normal
-    noise is used, by the norm that bounds people better."""
+    """Choose unstated limits and bounds privately, each for its share of the budget; with ``either_norm``, also choose
+    between Laplace and normal noise, by the norm that bounds people better."""
     notes: list[Note] = []
     groups = rows = None
     clipped_share = memberships = None
@@ -253,8 +253,8 @@ def _beyond_stated_limits(
     rows: ClippedShare | None,
     memberships: ClippedShare | None,
 ) -> tuple[ClippedShare | None, ClippedShare | None, Fraction]:
-    """Return how much of the rows, and of people's groups, is beyond the limits, None for what is not asked; and what
-    each histogram cost. ``rows`` and ``memberships`` are known already where their limits were chosen privately."""
+    """Return the shares of rows and of people's groups beyond the limits (None: does not apply), and what each
+    histogram cost. ``rows`` and ``memberships`` are given where private choices of limits revealed them."""
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     limits = replace(plan.limits, groups=chosen_groups or plan.max_groups)
     by_groups = bool(plan.query.groups) and memberships is None and (plan.selection is not None or "people" in kinds)
@@ -274,8 +274,8 @@ def _beyond_stated_limits(
 def _rows_limit(
     plan: AggregationPlan, context: StatementContext, run: Callable[[Statement], list[Any]], either_norm: bool
 ) -> tuple[Literal[1, 2], BestLimit, NDArray[np.float64], Fraction]:
-    """Return the limit on a person's rows: in the norm of the plan, or where the noise may be either, in the better
-    one; with the noisy histogram that it was chosen from, and what that cost."""
+    """Return the norm, the limit on a person's rows, the noisy histogram of people it was chosen from, and its
+    epsilon. With ``either_norm`` both norms are tried, and the one with the smaller error is taken."""
     groups = _assumed_groups(plan)
     norms: tuple[Literal[1, 2], ...] = (1, 2) if either_norm else (plan.limits.norm,)
     epsilon = plan.automatic["max_rows"] / len(norms)
@@ -289,7 +289,7 @@ def _rows_limit(
 
 
 def _normal_noise_of_one(plan: AggregationPlan) -> float:
-    """Return the same with normal noise, for a plan with Laplace noise and a delta to spend."""
+    """Return :func:`_noise_of_one` if the plan's Laplace noise were normal noise, for which it has a delta."""
     epsilon, delta = plan.guarantee.exact
     left = epsilon - sum(plan.automatic.values(), Fraction(0))
     laplace = next(iter(plan.measures.values()), None)
@@ -298,13 +298,12 @@ def _normal_noise_of_one(plan: AggregationPlan) -> float:
 
 
 def _most_groups(plan: AggregationPlan) -> int:
-    """Return how many groups there can be, as far as that is public."""
+    """Return the number of groups that public keys allow; a large constant where keys are private."""
     return min(number_of_groups(plan.keys, plan.ties, private=MAX_TOTAL), MAX_TOTAL)
 
 
 def _assumed_groups(plan: AggregationPlan) -> int:
-    """Return how many groups what is left out is spread over: as many as there are public keys, or some number of
-    private ones, of which nobody knows how many there are."""
+    """Return over how many groups omitted rows are spread: all public keys, or an assumed number of private ones."""
     return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), MAX_TOTAL)
 
 
@@ -324,8 +323,8 @@ def _bounds(
     run: Callable[[Statement], list[Any]],
     notes: list[Note],
 ) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], Fraction]:
-    """Return bounds of the aggregates that have none, the names of those for which none could be found, and what
-    looking for them again cost.
+    """Return bounds of the aggregates that have none, the names of those without bounds in reach, and the epsilon of
+    second histograms.
 
     Without bounds there is no answer, so that what is left for it would be lost. A share of that is spent on a second
     histogram where the first one shows none: the cost of the question, which is charged already, stays the same.
@@ -367,8 +366,8 @@ def _bounds(
 
 
 def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ...], bool, bool]:
-    """Return the edges of the bins that bounds of a value are looked for among, whether it is a whole number, and
-    whether the first and the last edge are bounds in the card."""
+    """Return the edges among which bounds of a value are chosen, whether it is a whole number, and whether the first
+    and the last edge are the card's bounds."""
     typed = expressions.compile(value, find)
     stated = expressions.public_interval(value, find)
     whole = typed.type == "integer"
@@ -376,8 +375,8 @@ def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ..
 
 
 def unseen_bounds_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what is said, before anything is charged, of bounds that may not be found: of how few people there are
-    none, even if all of them have alike values and the second look is needed."""
+    """Return, before the charge, a note for each aggregate whose bounds may not be found, with the fewest people for
+    whom a second histogram finds bounds of similar values."""
     result = []
     find = plan.find
     names = [name for name in plan.query.aggregates if plan.automatic.get(BOUNDS_OF + name)]
@@ -466,8 +465,8 @@ def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: flo
 def _beyond(
     expected: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what is beyond each limit by each histogram, and its variance; half of the people of a bin are at either
-    of the two points of :func:`_points`."""
+    """Return the rows beyond each limit, and their variance, for each of the ``expected`` histograms; half of the
+    people of a bin are at either of the two points of :func:`_points`."""
     beyond = np.maximum(_points()[None, :, :] - limits[:, None, None], 0.0)
     out, variances = expected @ beyond.mean(axis=2).T, expected @ (beyond**2).mean(axis=2).T
     return np.maximum(out, 0.0), np.maximum(variances, 0.0)
@@ -483,8 +482,8 @@ def _points() -> NDArray[np.float64]:
 
 @cache
 def thresholds() -> dict[int, float]:
-    """Return what the sum of so many neighboring bins has to exceed for people to be there, in units of the noise's
-    scale.
+    """Return, for each width in ``_WINDOWS``, the sum of that many neighboring bins above which they have people for
+    certain, in units of the noise's scale.
 
     *Statement.* Where there are no people, any sum of any width exceeds its threshold with a probability of at most
     2e-4.
@@ -510,7 +509,7 @@ def thresholds() -> dict[int, float]:
 
 
 def _sum_exceeds(width: int, threshold: float) -> float:
-    """Return the probability that a sum of so many Laplace variables of scale 1 exceeds a threshold of at least 0."""
+    """Return the probability that the sum of ``width`` Laplace variables of scale 1 exceeds a threshold >= 0."""
     total = 0.0
     for k in range(width):
         gamma = sum(threshold**j / math.factorial(j) for j in range(width - k)) * math.exp(-threshold)
@@ -528,17 +527,17 @@ def people_seen(epsilon: Fraction) -> int:
 
 
 def undetected(epsilon: Fraction) -> Note:
-    """Return what the histogram cannot show."""
+    """Return the note on how many people with many rows the histogram may miss."""
     number = people_seen(epsilon)
     digits = max(len(str(number)) - 2, 0)
     return Note("undetected", {"people": round(number, -digits)})
 
 
 def _last_seen(scaled: NDArray[np.float64]) -> int | None:
-    """Return the first of the last bins that are filled beyond doubt; None if there are none.
+    """Return the bin at which the last window of bins with people for certain begins; None if there is none.
 
-    It is where the last sum of four bins begins that shows people, unless another sum shows some farther than that, or
-    a single bin behind its first one does: a tail is known best from a few bins, a hump from its own.
+    Windows are sums of 1, 2, 4 and 8 bins (:func:`thresholds`). The last one of four bins is taken, since a tail is
+    known best from a few bins, unless a window of another width begins much farther, or a single bin later.
     """
     starts = {
         width: int(places[-1])
@@ -572,7 +571,7 @@ def without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
 
 
 def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return histograms, in units of the scale of the noise, with their probabilities: with tails from ``start`` on.
+    """Return possible histograms, in units of the noise's scale, and their probabilities: with tails from ``start`` on.
 
     Up to the last bins that are filled beyond doubt, the noisy numbers are good enough. Beyond, tails of the form
     ``level * exp(-a i - b i^2)`` are weighed by the likelihood of the noise that they imply, all else being equal. They
@@ -593,7 +592,7 @@ def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64]
 
 
 def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the same where no bin is filled beyond doubt: few people, or little epsilon.
+    """Return possible histograms and their probabilities where no bin clearly has people: few people or little epsilon.
 
     The people are then somewhere, in a hump of the form ``exp(-(i - center)^2 / (2 width^2))``: a log-normal law, which
     is nearly constant where the width is small. Humps are weighed by the likelihood of the noise that they imply, and
@@ -645,7 +644,7 @@ class ClippedShare:
 
 
 def estimate_clipped_share(people: Floats, epsilon: Fraction, limit: float, most: int | None = None) -> ClippedShare:
-    """Return how much a limit leaves out, from the noisy histogram of people.
+    """Return the share of the rows that a limit leaves out, with an interval, from the noisy histogram of people.
 
     Parameters
     ----------
@@ -690,21 +689,21 @@ def estimate_clipped_share(people: Floats, epsilon: Fraction, limit: float, most
 
 
 def _last_of_first(excluded: NDArray[np.bool_], shares: Floats, otherwise: float) -> float:
-    """Return the last share of those at the beginning that are all excluded."""
+    """Return the last share before the first one that is not excluded; ``otherwise`` if the first is not."""
     number = int(np.argmin(np.append(excluded, False)))
     return float(shares[number - 1]) if number else otherwise
 
 
 def _excess(rows: Floats, limit: float) -> Floats:
-    """Return ``g_s`` at these numbers of rows, a line for each share of the grid; infinite for infinitely many rows."""
+    """Return ``g_s(n) = max(n - limit, 0) - s n`` at these numbers n of rows, a line for each share s in _SHARES."""
     with np.errstate(invalid="ignore"):
         excess = np.maximum(rows - limit, 0.0) - _SHARES[:, None] * rows
     return np.where(np.isinf(rows), math.inf, excess)
 
 
 def _noise_of_sum(weights: Floats, doubt: float) -> Floats:
-    """Return what a sum of Laplace variables of scale 1 with these weights, a line each, exceeds with this probability
-    or a smaller one."""
+    """Return, for each line of weights, a bound that the weighted sum of Laplace variables of scale 1 exceeds with
+    probability at most ``doubt``: Chernoff's, with exponents ``l = _TRIED / max |w|``."""
     largest = np.maximum(np.abs(weights).max(axis=1), 1e-12)
     relative = (weights / largest[:, None])[:, :, None] * _TRIED
     bounds = (-np.log1p(-np.square(relative)).sum(axis=1) - math.log(doubt)) / _TRIED
@@ -743,8 +742,8 @@ class Unseen(NamedTuple):
 
 
 def edges_of(bounds: tuple[float, float] | None, whole: bool) -> tuple[float, ...]:
-    """Return the ends of the bins for a column with these bounds in its card; any two of them are bounds that can be
-    measured, which are not far from 0 compared to the distance between them."""
+    """Return edges among which bounds are chosen: powers of two with both signs, within the card's bounds (None: it has
+    none). Any two are far enough apart, for their size, to be measured within."""
     magnitudes = [edge for edge in MAGNITUDES if not whole or edge == 0 or abs(edge) >= 1]
     if bounds is None:
         return tuple(magnitudes)
@@ -763,8 +762,8 @@ def _are_apart(low: float, high: float) -> bool:
 def choose_bounds(
     noisy: NDArray[np.int64], mechanism: Laplace, edges: tuple[float, ...], bounded: bool
 ) -> ChosenBounds | Unseen:
-    """Return bounds from a noisy histogram with its mechanism; ``bounded`` where the first and the last edge are those
-    of the card."""
+    """Return bounds of values from a noisy histogram, or :class:`Unseen`; ``bounded`` says that the first and the last
+    edge are the card's bounds."""
     bins, total, scale = len(noisy), float(noisy.sum()), math.sqrt(float(np.asarray(mechanism.variance)) / 2)
     filled = np.flatnonzero(noisy > float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True)))
     if filled.size == 0:
@@ -795,7 +794,7 @@ def least_seen(mechanism: Laplace, bins: int) -> float:
 
 
 def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, total: float, bounded: bool) -> int:
-    """Return the last bin within the bounds, upward."""
+    """Return the last bin inside the bounds, from the ``filled`` one upward: while the next may hold many values."""
     last, bins = filled, len(noisy)
     while last + 1 < bins and (
         noisy[last + 1] > least or (bounded and _may_hold_many(noisy[last + 1 :], scale, total))
@@ -805,7 +804,7 @@ def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, tot
 
 
 def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> bool:
-    """Return whether bins beyond bounds may hold more values than may be cut off."""
+    """Return whether the bins beyond bounds may hold too many values to be clipped: 1 % near them, or 5 % in all."""
     near = beyond[:_NEAR]
     return (
         float(near.sum()) + _noise_of_bins(len(near), scale) > _NEAR_SHARE * total
@@ -814,5 +813,5 @@ def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> boo
 
 
 def _noise_of_bins(width: int, scale: float) -> float:
-    """Return what the noise of a sum of so many bins exceeds with a probability of 5 % at most."""
+    """Return what the noise of a sum of ``width`` bins exceeds with a probability of 5 %."""
     return _QUANTILE * math.sqrt(2 * width) * scale

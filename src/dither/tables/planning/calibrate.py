@@ -164,8 +164,8 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
 def _by_profile(
     query: Query, card: Card, max_groups: Any, max_rows: Any, private: bool
 ) -> tuple[ProfiledRows | None, Any, Any]:
-    """Return what the profile says about the rows of an aggregation, and the limits: numbers that stand for those that
-    will be chosen by it."""
+    """Return the profile of the rows of an aggregation (None: there is none), and the limits on groups and rows, with 1
+    in place of those that the profile will choose."""
     from dither.tables.planning.profiled import CHOSEN, profiled_rows
 
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
@@ -189,7 +189,7 @@ def _by_profile(
 
 
 def _without_bounds(query: Query, profiled: ProfiledRows) -> Query:
-    """Return the question with no bounds for the aggregates whose bounds are chosen by the profile."""
+    """Return the question without the bounds that the profile will choose."""
     bounded: dict[str, Aggregate] = {
         name: replace(item, bounds=None) if name in profiled.to_bound else item
         for name, item in query.aggregates.items()
@@ -198,7 +198,7 @@ def _without_bounds(query: Query, profiled: ProfiledRows) -> Query:
 
 
 def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> Aggregation:
-    """Return an aggregation with limits and bounds that are chosen by the profile for this epsilon."""
+    """Return an aggregation with the limits and bounds that the profile chooses at this epsilon."""
     if asked.profiled is None:
         return asked
     from dither.tables.planning.profiled import settle
@@ -221,8 +221,7 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
 
 
 def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> list[Aggregation]:
-    """Return several aggregations with limits and bounds that are chosen by the profile: those of the same rows have
-    the same ones."""
+    """Return aggregations with the limits and bounds that the profile chooses, the same for those of the same rows."""
     from dither.tables.planning.profiled import with_settled
 
     first: dict[int, Aggregation] = {}
@@ -244,7 +243,7 @@ def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fr
 def _planned(
     asked: Aggregation, epsilon: Fraction, delta: Fraction | None, choices: Mapping[str, Fraction] | None = None
 ) -> AggregationPlan:
-    """Return the plan for this epsilon, of which ``choices`` is spent on what is chosen privately."""
+    """Return the plan at this budget; ``choices`` are the epsilons of private choices (None: by their shares)."""
     if choices is None:
         choices = {name: epsilon * share for name, share in asked.unstated.items()}
     left = epsilon - sum(choices.values(), Fraction(0))
@@ -279,7 +278,7 @@ def _delta_left(asked: Aggregation, delta: Fraction | None) -> Fraction | None:
 
 
 def _may_choose_normal_noise(asked: Aggregation) -> bool:
-    """Return whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
+    """Return whether normal noise, which costs a delta, may be better once private choices are made."""
     if asked.unstated.keys() == {"bias"}:
         return False
     if asked.options.noise == "best" and "max_rows" in asked.unstated:
@@ -288,7 +287,7 @@ def _may_choose_normal_noise(asked: Aggregation) -> bool:
 
 
 def _sharing(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> QuestionPlan:
-    """Return the plan of several aggregations, each with an equal share; limits of levels are chosen once, for all."""
+    """Return the plan of several aggregations with equal shares; those of the same rows share a choice of limits."""
     share = Fraction(1, len(parts))
     share_of_delta = None if delta is None else delta * share
     if any(part.profiled is not None for part in parts):
@@ -329,7 +328,7 @@ def _with_normal_noise(
 
 
 def _spread(plans: Sequence[AggregationPlan]) -> float:
-    """Return the logarithms of the standard deviations of everything that is measured, added up."""
+    """Return the sum of the logarithms of the standard deviations of all measures, to compare plans by."""
     return sum(
         math.log(variance_of(noise)) / 2 - math.log(measure.unit(item.limits))
         for item in plans
@@ -347,13 +346,12 @@ def _of_same_rows(part: Aggregation, parts: Sequence[Aggregation]) -> list[Aggre
 
 
 def _rows_number(part: Aggregation) -> int | None:
-    """Return which rows an aggregation is about, where the question has several."""
+    """Return the number of the rows that an aggregation is about; None in a question with one aggregation."""
     return None if part.shared_bounds is None else part.shared_bounds.rows
 
 
 def _choosing_together(parts: Sequence[Aggregation]) -> list[Aggregation]:
-    """Let limits that are chosen privately for one aggregation be chosen for all of the same rows; bounds of values are
-    chosen for each aggregation by itself."""
+    """Return aggregations that choose limits together with all of the same rows, and bounds each for itself."""
     result = []
     for part in parts:
         names = {name for other in _of_same_rows(part, parts) for name in other.unstated if name in automatic.SHARES}
@@ -366,8 +364,8 @@ def _choosing_together(parts: Sequence[Aggregation]) -> list[Aggregation]:
 
 
 def may_use_either_noise(planned: AggregationPlan) -> bool:
-    """Return whether limits are chosen together with the noise: many groups with public keys, and a delta that is paid
-    for. Normal noise is better for people who are in many groups, and nobody knows yet whether they are."""
+    """Return whether limits are chosen together with the law of the noise: with many groups, public keys and a paid
+    delta. Normal noise is better if people are in many groups, which the choice of limits shows."""
     return (
         "max_rows" in planned.automatic
         and planned.options.noise == "best"
@@ -379,8 +377,8 @@ def may_use_either_noise(planned: AggregationPlan) -> bool:
 
 
 def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> AggregationPlan:
-    """Return the plan of an aggregation whose limits have been chosen privately, with what is left of the epsilon
-    charged; also that of a level for which they were chosen along with those of another."""
+    """Return the plan of an aggregation after private choices (its own or those of the same rows), for the epsilon that
+    they left."""
     epsilon, *delta = charged.guarantee.exact
     query, options = charged.query, charged.options
     if any(charged.automatic.values()):
@@ -412,6 +410,7 @@ def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: f
     wanted = _wanted_errors(first_plan, error)
 
     def reaches(epsilon: float) -> bool:
+        """Return whether the plan at this epsilon has all wanted errors."""
         result = at(epsilon)
         if not any(part.counts or _with_errors(part) for part in result.parts):
             raise InvalidArgument(
@@ -444,7 +443,7 @@ def _wanted_errors(planned: QuestionPlan, error: float | str) -> list[float]:
 
 
 def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[float]:
-    """Return the same of one private aggregation."""
+    """Return the wanted error of each count and sum of one private aggregation."""
     names = _with_errors(planned)
     if not isinstance(error, str):
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))
@@ -472,8 +471,7 @@ def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[floa
 
 
 def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionPlan) -> QuestionPlan:
-    """Return the plan, unless its noise is nothing at all with 95 % confidence: whole numbers would be shown as they
-    are."""
+    """Return the plan; refuse a wanted error so small that exact whole numbers would be shown with 95 % confidence."""
     parts = planned.parts
     kinds = {part.query.aggregates[name].kind for part in parts for name in part.measures_of}
     counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}
@@ -491,7 +489,7 @@ def _with_errors(planned: AggregationPlan) -> list[str]:
 
 
 def widths(planned: QuestionPlan, confidence: float = 0.95) -> list[float]:
-    """Return how far each count, sum and histogram of a plan may be off."""
+    """Return the half-width of the interval of each count, sum and histogram of a plan."""
     result = []
     for part in planned.parts:
         for name in _with_errors(part):

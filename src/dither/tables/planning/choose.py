@@ -140,7 +140,7 @@ class Known:
         return np.maximum(self.people.number * self.groups, 1.0)
 
     def limits(self) -> Floats:
-        """Return the limits that are tried."""
+        """Return the limits to try: those stated, or else a fine grid up to about the most rows of a person."""
         if self.tried:
             return np.array(self.tried)
         most = max(float(self.people.sizes[self.people.expected > 1e-6].max(initial=1.0)), 1.0) * 1.3
@@ -157,7 +157,7 @@ def _typical(errors: Floats) -> Floats:
 
 
 def _uneven_means(people: People, limits: Floats, alike: float) -> Floats:
-    """Return, for each limit, k times the sum of ``(a_i - b_i)^2 (r + (1 - r) / N_i)`` over k people."""
+    """Return, for each limit, k times the module's ``sum (a_i - b_i)^2 (r + (1 - r) / N_i)``, r being ``alike``."""
     number, sizes = people.expected[..., None] / people.number, people.sizes[..., None]
     counted = np.minimum(sizes, limits)
     a = counted / (number * counted).sum(axis=(0, 1))
@@ -174,7 +174,7 @@ def _uneven_counts(people: People, limits: Floats, factor: Floats) -> Floats:
 
 
 def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Choice:
-    """Return the limit of a number of rows; ``noise`` is the standard deviation of the noise with R = 1."""
+    """Return the best limit for a count of rows; ``noise`` is the deviation with R = 1 (None: of Laplace noise)."""
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     counted = people.counted(limits)
@@ -198,7 +198,7 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
 
 
 def _bound_candidates(values: Values, bounds: tuple[float, float], whole: bool) -> tuple[Floats, Floats]:
-    """Return the pairs of bounds that are tried, as their lower and upper ends."""
+    """Return pairs of bounds to try, as arrays of lower and upper ends: the stated ones and quantiles of the values."""
     cut = np.array(_CUT)
     low = {bounds[0], *values.quantile(cut).tolist()}
     high = {bounds[1], *values.quantile(1 - cut).tolist()}
@@ -220,7 +220,7 @@ def _rounded(place: float, bounds: tuple[float, float]) -> float:
 
 
 def _class_weights(values: Values, people: People, limits: Floats) -> tuple[Floats, Floats]:
-    """Return the shares of the rows that are counted in each class of people, for each limit, and of all rows."""
+    """Return each class's share of the counted rows (a row for each limit), and its share of all rows."""
     sizes = people.sizes
     place = np.searchsorted(np.array(values.sizes[:-1], dtype=np.float64), sizes, side="left")
     counted = people.expected[..., None] * np.minimum(sizes[..., None], limits)
@@ -241,7 +241,7 @@ class _Drift:
 
 
 def _drift(known: Known, values: Values, limits: Floats, low: Floats, high: Floats) -> _Drift:
-    """Return what the weights of people do to a mean of values held within bounds.
+    """Return how far limits move a mean of clipped values, since people with few rows then weigh more.
 
     The mean of each class is that of all values plus a difference: of a deviation of :data:`_UNKNOWN_DRIFT` times that
     of the values before the profile is seen, and then shrunk by the noise in which it was measured.
@@ -265,15 +265,14 @@ def _drift(known: Known, values: Values, limits: Floats, low: Floats, high: Floa
 
 
 def _clipped(values: Values, low: Floats, high: Floats) -> Floats:
-    """Return how much bounds change a mean, from below and from above, as the root of the sum of both squares: in one
-    group they may cancel otherwise than in another."""
+    """Return how much clipping changes a mean: the changes by both bounds in quadrature, as signs vary by group."""
     above = np.maximum(values.points - high[:, None], 0.0) @ values.shares
     below = np.maximum(low[:, None] - values.points, 0.0) @ values.shares
     return np.hypot(above, below)
 
 
 def _clip_noise(values: Values, low: Floats, high: Floats) -> Floats:
-    """Return the standard deviation of the mean of what is beyond bounds, by what is not known of the bins there."""
+    """Return the standard deviation of the change that clipping makes in a mean, by the profile's noise."""
     beyond = values.points - np.clip(values.points, low[:, None], high[:, None])
     return np.sqrt(beyond**2 @ values.deviations**2)
 
@@ -297,7 +296,7 @@ def choose_mean(
     whole: bool = False,
     noise: float | None = None,
 ) -> Choice:
-    """Return the limit and the bounds of a mean, within ``bounds``; those stay where they are not ``free``."""
+    """Return the best limit and bounds of a mean: bounds within ``bounds``, or these if they are not ``free``."""
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     if values is None:
@@ -349,7 +348,7 @@ def choose_variance(
     whole: bool = False,
     noise: float | None = None,
 ) -> Choice:
-    """Return the same for a variance, or for its ``root``."""
+    """Return the best limit and bounds of a variance or, with ``root``, of a standard deviation."""
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     if values is None:
@@ -401,7 +400,7 @@ def choose_sum(
     whole: bool = False,
     noise: float | None = None,
 ) -> Choice:
-    """Return the same for a sum, measured ``alone`` or along with the number of values.
+    """Return the best limit and bounds of a sum that is measured ``alone`` or together with a number of values.
 
     It is corrected by a factor, which holds for values of one sign; bounds and limits for others leave little out.
     """
@@ -473,7 +472,7 @@ def choose_quantile(
     free: bool = True,
     whole: bool = False,
 ) -> Choice:
-    """Return the same for a quantile, whose error is that of its rank over the density of the values around it."""
+    """Return the best limit and bounds of a quantile: its error is the error in rank over the density of values."""
     limits, people = known.limits(), known.people
     if values is None:
         values, free = Values.flat(bounds), False

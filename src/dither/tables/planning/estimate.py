@@ -78,7 +78,7 @@ def estimate(
     noisy: Mapping[Measure, NDArray[Any]],
     confidence: float,
 ) -> tuple[list[Any], list[float | None]]:
-    """Return the answer of each group, and the half-width of its interval."""
+    """Return the answers of an aggregate by group, and the half-widths of their intervals (None: not known)."""
     rounded = answer_type(plan, aggregate) == "integer"
     if plan.population:
         answers = _of_population(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
@@ -102,8 +102,8 @@ def estimate(
 def corrected(
     plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]], confidence: float
 ) -> tuple[list[Any], list[float | None], list[float | None] | None]:
-    """Return the answer of each group, corrected for what limits and bounds leave out, its total error, and the part of
-    that which is not noise; None for that where nothing is known of it."""
+    """Return each group's answer, corrected for what limits and bounds leave out; its total error; and the error by
+    limits and bounds alone (None: there is no correction)."""
     parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]
     values, errors = estimate(plan, aggregate, parts, noisy, confidence)
     correction = plan.corrections.get(name)
@@ -127,7 +127,7 @@ def corrected(
 def _rows_counted(
     plan: AggregationPlan, parts: Part, noisy: Mapping[Measure, NDArray[Any]]
 ) -> NDArray[np.float64] | None:
-    """Return the noisy number of rows that are counted in each group; None where it was not measured with them."""
+    """Return the noisy number of counted rows in each group; None if it does not follow from the measures."""
     moments = parts[0].moments
     if parts[0].kind not in ("rows", "part", "people"):
         return None
@@ -137,7 +137,7 @@ def _rows_counted(
 
 
 def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -> float:
-    """Return how far a count or a sum may be off by its noise, whatever the data are."""
+    """Return the half-width of the interval of a count or a sum for its noise, which does not depend on the data."""
     parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]
     rounded = answer_type(plan, aggregate) == "integer"
     if len(parts) == 1:
@@ -323,8 +323,8 @@ _OF_VALUES = ("mean", "var", "std", "min", "max", "quantile", "mode")
 
 
 def without_values(plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]]) -> NDArray[np.bool_] | None:
-    """Return which groups may have no values of an aggregate; None where nothing is known of their number, or where the
-    aggregate has an answer without values.
+    """Return a mask of the groups that may have no values of an aggregate; None where the number of values was not
+    measured, or where the aggregate has an answer without values, as counts do.
 
     A mean, a quantile or an extreme of no values is NULL, as SQL has it. A group with public keys is shown whether
     anybody is in it or not, and so is the answer of a question without groups; what is computed of values there would
@@ -347,8 +347,8 @@ def without_values(plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDA
 
 
 def counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
-    """Return the measures that add up to the number of values of an aggregate, or of the rows or people that may have
-    them; none where there are no such measures."""
+    """Return measures whose sum is the number of values of an aggregate, or else of rows or people; empty if the plan
+    has none."""
     aggregate = plan.query.aggregates[name]
     if aggregate.kind not in _OF_VALUES:
         return ()
@@ -379,7 +379,7 @@ def _is_of(parts: Part, aggregate: Aggregate) -> bool:
 
 
 def with_least_squares(plans: Sequence[AggregationPlan]) -> list[AggregationPlan]:
-    """Return the plans, each with what least squares will do to the noise of its measures."""
+    """Return the plans with the factors by which least squares over levels will reduce the noise of their measures."""
     result = list(plans)
     for measure, places in _shared(plans):
         levels, variances = _of_measure(plans, measure, places)
@@ -391,8 +391,8 @@ def with_least_squares(plans: Sequence[AggregationPlan]) -> list[AggregationPlan
 
 
 def _shared(plans: Sequence[AggregationPlan]) -> Iterator[tuple[Measure, list[int]]]:
-    """Return the measures that several levels of a hierarchy have and that add up, each with the places of these
-    levels. Numbers of people, and of different values, do not add up."""
+    """Yield each measure that several levels of a hierarchy share, with the indices of their plans. Numbers of people
+    and of different values are left out, since they do not add up over groups."""
     places_of: dict[tuple[int, Measure], list[int]] = {}
     for place, plan in enumerate(plans):
         if plan.shared_bounds is not None and plan.shared_bounds.level is not None:
@@ -405,15 +405,15 @@ def _shared(plans: Sequence[AggregationPlan]) -> Iterator[tuple[Measure, list[in
 def _of_measure(
     plans: Sequence[AggregationPlan], measure: Measure, places: list[int]
 ) -> tuple[list[Level], list[float]]:
-    """Return the levels, and the variances of a measure as parts of the largest: at a tiny epsilon they are beyond what
-    can be squared."""
+    """Return the levels with these indices, and the variances of a measure there relative to the largest, since at a
+    tiny epsilon squares would overflow."""
     roots = [math.sqrt(variance_of(plans[place].measures[measure])) for place in places]
     return [_level(plans[place]) for place in places], [max(root / max(roots), 1e-100) ** 2 for root in roots]
 
 
 def make_agree(plans: Sequence[AggregationPlan], values: Sequence[dict[Measure, NDArray[Any]]]) -> None:
-    """Move the measures of each level so that they agree. The last axis of each array has the groups of its level; axes
-    before it, for tables as they might have been, are kept.
+    """Adjust the measures of all levels by least squares so that they add up. The last axis of an array has the groups
+    of its level; axes before it, for simulated tables, are kept.
     """
     for measure, places in _shared(plans):
         levels, variances = _of_measure(plans, measure, places)
@@ -449,8 +449,8 @@ def _rest(level: Columns, part: Columns) -> Columns:
 def least_squares(
     levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float], values: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the levels made to agree. The last axis of each array of values has the groups of its level, in the order
-    of the product of the keys of its columns; axes before it are kept."""
+    """Return the ``values`` of the levels adjusted so that they add up, weighted by their inverse variances. The last
+    axis of an array has the groups of its level, as the product of the keys of its columns; axes before it are kept."""
     before = np.shape(values[0])[:-1]
     tables = [
         np.asarray(table, dtype=np.float64).reshape((*before, *(sizes[column] for column in level)))
@@ -476,7 +476,7 @@ def least_squares(
 
 
 def variances_after(levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float]) -> list[float]:
-    """Return the variance of a group of each level after least squares."""
+    """Return the variance of one group's value at each level after :func:`least_squares`."""
     result = [0.0] * len(levels)
     for part in _subsets(levels):
         within = [place for place, level in enumerate(levels) if set(part) <= set(level)]

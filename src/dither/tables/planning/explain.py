@@ -87,8 +87,8 @@ _COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dens
 
 
 def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what an answer says about rows that are in none of its groups, because a key is NULL, or because a date or
-    a whole number is beyond the bounds that its keys are derived from."""
+    """Return notes on rows that are in no group: their key is NULL, or a date or number beyond the bounds from which
+    the keys are derived."""
     query = plan.query
     find = plan.find
     public = [(group, keys) for group, keys in zip(query.groups, plan.asked_keys, strict=True) if keys is not None]
@@ -118,7 +118,7 @@ def may_be_null(plan: AggregationPlan, expression: Expression) -> bool:
 
 
 def _as_sql(value: Expression) -> str | None:
-    """Return an expression as a question writes it; None for what is longer than a column or a part of a date."""
+    """Return a column, or a part of a date column, as SQL; None for other expressions."""
     if isinstance(value, Column):
         return value.name if value.name.isidentifier() else f'"{value.name}"'
     if isinstance(value, Call) and value.op in ("date_trunc", "date_part") and len(value.args) == 2:
@@ -129,8 +129,7 @@ def _as_sql(value: Expression) -> str | None:
 
 
 def _with_null(group: Group, find: Lookup) -> str:
-    """Return what to group by so that rows with NULL are a group as well. There is no third truth value that COALESCE
-    could name, and a name that AS gives cannot stand inside a function."""
+    """Return the SQL to group by so that rows with NULL form a group, too: COALESCE, or CASE for a truth value."""
     text = _as_sql(group.value) or f"<expression of {group.name}>"
     if expressions.compile(group.value, find).type == "boolean":
         return f"CASE WHEN {text} THEN 'yes' WHEN NOT {text} THEN 'no' ELSE 'unknown' END"
@@ -140,9 +139,8 @@ def _with_null(group: Group, find: Lookup) -> str:
 def _beyond(
     key: Expression, keys: tuple[Value, ...], plan: AggregationPlan
 ) -> Iterator[tuple[str, Sequence[object], bool]]:
-    """Return the columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows
-    have no key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is
-    computed from a number beyond them may be one of the keys."""
+    """Yield the columns whose bounds in the card limit the keys, as (name, bounds, certain): rows with values beyond
+    the bounds have no key. It is not certain for computed keys, which may be among the keys all the same."""
     *_, (rows, value) = RelationRows.asked(plan.query).levels(key)
     card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
     find = expressions.lookup_of(card_there, rows.joins)
@@ -190,7 +188,7 @@ def _may_be_null(expression: Expression, rows: RelationRows, person: str | None)
 
 
 def _column_may_be_null(column: Column, rows: RelationRows, person: str | None) -> bool:
-    """Return whether a column of a relation, which is not the person, may be NULL by what it is there."""
+    """Return whether a column of a relation, other than the person, may be NULL by its definition there."""
     source, name = rows.source, column.name
     if isinstance(source, UnionAll):
         return any(_column_may_be_null(column, RelationRows(item), person) for item in source.sources)
@@ -229,7 +227,7 @@ def _is_null(expression: Expression, column: Column) -> bool:
 
 
 def empty_group_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what an answer says about values that are chosen whether anybody has one or not."""
+    """Return notes on values that exist in groups without people, or without values."""
     result = []
     public = plan.query.groups and plan.selection is None
     if public and plan.query.post is not None and _aggregates(plan.query.post.sql):
@@ -420,7 +418,7 @@ def limitations(
 
 
 def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what is said of rows of a person that are combined with each other, of which only so many are."""
+    """Return notes on joins of a person's rows that are limited to a number of rows."""
     result = []
     for item in () if plan.query.source is None else sources(plan.query.source):
         if isinstance(item, PersonJoin):
@@ -433,7 +431,7 @@ def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
-    """Return what a plan and an answer say where ``bias=True`` learns nothing."""
+    """Return a note on why ``bias=True`` learns nothing, if it does not."""
     parts = plan.parts
     if not bias or any("bias" in part.automatic for part in parts):
         return ()
@@ -446,8 +444,8 @@ def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
 
 
 def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what a question of a relation says about bounds that it states, where values can lie beyond them; bounds
-    that are chosen privately have a note of their own."""
+    """Return notes on bounds stated in a question about a relation that values may exceed; bounds that are chosen
+    privately have their own note."""
     if not isinstance(plan.card, RelationCard):
         return ()
     find = plan.find
@@ -463,7 +461,7 @@ def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what an answer says about errors that are not in its table, or not those of the noise alone."""
+    """Return notes on errors that are not in the answer's table, or that are more than noise."""
     result = []
     if plan.population:
         result.append(Note("population"))
@@ -505,7 +503,7 @@ def _bin_width(plan: AggregationPlan, name: str, aggregate: Aggregate) -> float 
 
 
 def stated_limits(plan: AggregationPlan) -> dict[str, Any]:
-    """Return what one person counts for, as values of a note: rows, groups, or rows in each of some groups.
+    """Return the limits of one person as values of a note: rows, groups, or rows in each of some groups.
 
     The limits are on all groups together: one that has fewer groups may have more rows in each of them.
     """
@@ -544,7 +542,7 @@ class NoiseOnly:
 
 
 def noise_only(plan: QuestionPlan) -> tuple[NoiseOnly, ...]:
-    """Return the answers of a plan that would be nothing but noise.
+    """Return the answers of a plan whose ± would span all their possible values.
 
     Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
     half of that says nothing, wherever the answer is. Counts and sums are from 0 on, and are held against the rows that
@@ -672,8 +670,8 @@ class Explanation:
 def explain(
     plan: QuestionPlan, remaining: Remaining, more_notes: tuple[Note, ...] = (), refused: str = ""
 ) -> Explanation:
-    """Describe a plan; ``remaining`` is what may still be spent, ``more_notes`` what else the answer would say, such as
-    what limits of people do to it, and ``refused`` why it would not be answered now.
+    """Describe a plan; ``remaining`` is the budget left, ``more_notes`` are further notes of the answer, and
+    ``refused`` says why the question would be refused now (empty: it would not).
 
     Every line has the name of the answer, what is measured for it, by which mechanism with which noise, the error that
     is expected (None if it depends on the data), and that error in words; all in the units of the answer. Of a question
@@ -700,7 +698,7 @@ def explain(
 
 
 def _asked_of(plan: AggregationPlan) -> str:
-    """Return the private relation that is asked of, where it is not the table itself."""
+    """Describe the relation in FROM; empty for the table itself."""
     if plan.query.source is None:
         return ""
     return f"asked of: {describe_relation(plan.query.source, base_of(plan.card))}"
@@ -712,7 +710,7 @@ def _by(plan: AggregationPlan) -> str:
 
 
 def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
-    """Return a line for each answer of one private aggregation."""
+    """Return a line of the explanation for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
     limit = ["the limit"] if "max_rows" in plan.automatic else []
     of_rows = _times(limit)
@@ -762,7 +760,7 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
 
 
 def _sharing(plan: AggregationPlan) -> list[Note]:
-    """Return what asking for several aggregates at once does to the noise of each."""
+    """Return notes on how asking for several aggregates at once increases their noise."""
     result = []
     several = [name for name, parts in plan.measures_of.items() if len(parts) > 1]
     added = [name for name in several if plan.query.aggregates[name].kind in ("count", "count_value")]
@@ -776,8 +774,8 @@ def _sharing(plan: AggregationPlan) -> list[Note]:
 
 
 def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
-    """Return what a number is to be multiplied by: what is chosen later. It was computed for a limit of 1, and for
-    ``bounds`` of 0 and 1."""
+    """Return the text of the factors for a number that was computed for a limit of 1 and ``bounds`` of 0 and 1, which
+    are chosen later."""
     widths = {"sum": "the largest of the bounds", "var": "the squared width of the bounds"}
     factors = [*chosen, *([widths.get(kind, "the width of the bounds")] if bounds else [])]
     are = "are" if bounds or len(factors) > 1 else "is"
@@ -785,7 +783,7 @@ def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
 
 
 def _groups(plan: AggregationPlan) -> str:
-    """Return which groups are shown."""
+    """Describe which groups are shown."""
     every = every_group(plan.keys, plan.ties)
     if not plan.query.groups:
         return "groups: one, of all rows"
@@ -807,7 +805,7 @@ def _groups(plan: AggregationPlan) -> str:
 
 
 def _bounding(plan: AggregationPlan) -> tuple[str, str]:
-    """Return how much one person counts for, and what is learned privately of it."""
+    """Describe the limits of one person, and what is chosen privately at which cost (empty: nothing)."""
     bounding = "each row is a person of their own"
     if plan.query.source is not None:
         bounding = "each person has one row at most"
@@ -840,7 +838,7 @@ def _plus_minus(error: float, times: str) -> str:
 
 
 def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
-    """Return the noise in the units of the answer: rows, people, or those of the value."""
+    """Describe the noise in the units of the answer: rows, people, or those of the value."""
     kind = "normal noise" if isinstance(noise, Gaussian) else f"Laplace noise (ε = {noise.epsilon:.4g})"
     deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
     units = {"people": " people", "distinct": " values", "sum": ""}.get(measure.kind, " rows")
@@ -848,7 +846,7 @@ def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
 
 
 def _for_groups(plan: AggregationPlan, name: str) -> str:
-    """Return the total ± that is expected by the profile, in a typical, the smallest and the largest group."""
+    """Describe the total ± forecast by the profile, in a typical, the smallest and the largest group."""
     smallest, typical, largest = map(two_digits, plan.expected[name].errors)
     sizes = (
         ""
@@ -859,7 +857,7 @@ def _for_groups(plan: AggregationPlan, name: str) -> str:
 
 
 def _expected_for_sizes(plan: AggregationPlan, name: str, times: str) -> str:
-    """Return the ± of a mean, variance or deviation in groups of some sizes, for values spread evenly between the
+    """Describe the ± of a mean, variance or deviation in groups of several sizes, for values spread evenly between the
     bounds."""
     texts = []
     for size in SAMPLE_SIZES:

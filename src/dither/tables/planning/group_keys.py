@@ -117,7 +117,7 @@ class PublicFacts:
         return self.meeting(expression, values) or values
 
     def meeting(self, expression: Expression, values: Values) -> Values:
-        """Return those values of an expression that the conditions on it alone let through."""
+        """Return those values of an expression that satisfy the conditions on it alone."""
         about = [condition for condition in self.conditions if _is_about(condition, expression)]
         return tuple(
             value for value in values if all(may_hold(replaced(item, expression, Literal(value))) for item in about)
@@ -196,7 +196,7 @@ class PublicFacts:
         return low, high
 
     def narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
-        """Return what is public about a column, of numbers with the bounds that conditions leave."""
+        """Return a column's SQL and card, with bounds of numbers narrowed by the conditions."""
         node, card = self.find(column)
         if card.type != "number" or card.bounds is None:
             return node, card
@@ -208,7 +208,7 @@ class PublicFacts:
         return node, replace(card, bounds=(low, high)) if low < high else card
 
     def _comparisons(self, value: Expression) -> Iterable[tuple[str, Value]]:
-        """Return the constants that conditions compare an expression with, each with the sign."""
+        """Yield the comparisons of an expression with constants among the conditions, as (operator, constant)."""
         for condition in self.conditions:
             if not isinstance(condition, Call):
                 continue
@@ -240,7 +240,7 @@ class PublicFacts:
         return _in_order(_distinct(results))
 
     def _of_any(self, items: Iterable[Expression]) -> Values | None:
-        """Return the values of any of these."""
+        """Return the union of the values of several expressions; None if those of one are unknown."""
         result: list[Value] = []
         for item in items:
             values = self.values(item)
@@ -413,7 +413,7 @@ def _as_moment(value: date) -> datetime:
 
 
 def _narrower(choose: Callable[..., Any], one: Value, other: Value) -> Value:
-    """Return the least or the largest of two limits of one type, of which None says nothing."""
+    """Return the narrower of two limits by ``choose`` (min or max); None is no limit."""
     result: Value = other if one is None else one if other is None else choose(one, other)
     return result
 
@@ -424,8 +424,8 @@ def _days(low: date, high: date) -> Iterable[date]:
 
 
 def _limit(sign: str, value: Value, kind: Type, lower: bool) -> Value:
-    """Return the least, or the largest, value of a type that a comparison with a constant lets through; None where it
-    says nothing. A date beside a timestamp is the start of its day, and a timestamp beside a date is its day."""
+    """Return the smallest (``lower``) or largest value of a type that satisfies a comparison with a constant; None if
+    there is no such limit. Dates and timestamps are compared with a date as the start of its day."""
     outward = {">": 1, "<": -1}.get(sign, 0)
     try:
         if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -490,7 +490,7 @@ class RelationRows:
         return cls(query.source, _conditions_of(query.where), tuple(query.joins))
 
     def levels(self, value: Expression) -> Iterator[tuple[RelationRows, Expression]]:
-        """Return the expression on these rows, and on those of each relation inside that it can be computed in."""
+        """Yield the expression on these rows, then rewritten for each nested relation that it can be computed in."""
         step: tuple[RelationRows, Expression] | None = self, folded(value)
         while step is not None:
             yield step
@@ -498,7 +498,7 @@ class RelationRows:
             step = rows.inside(item)
 
     def inside(self, value: Expression) -> tuple[RelationRows, Expression] | None:
-        """Return the rows of the relation inside, and the expression on them; None where the way ends."""
+        """Return the nested relation's rows with the expression rewritten for them; None if it is not from there."""
         for place, (rows, move) in enumerate(self._relations()):
             moved = _moved(value, move)
             if moved is not None:
@@ -508,7 +508,7 @@ class RelationRows:
         return None
 
     def _relations(self) -> Iterator[tuple[RelationRows, _Move]]:
-        """Return the relations inside, with what columns are there."""
+        """Yield the nested relations, each with a function that rewrites columns for it."""
         source = self.source
         if isinstance(source, (Projection, PerPerson)):
             named: dict[str, Expression | None] = {}
@@ -526,7 +526,7 @@ class RelationRows:
 
 
 def _sides(source: PersonJoin) -> Iterator[tuple[RelationRows, _Move]]:
-    """Return the sides of a join whose rows keep their values: of others, some are NULL."""
+    """Yield the sides of a join whose columns keep their values; columns of other sides may become NULL."""
     people = [name for name in (source.left_person, source.right_person) if name is not None]
     left = _renamed(dict.fromkeys([*source.names, *people]))
     on = _conditions_of(source.on) if source.kind in ("inner", "semi") else ()
@@ -541,7 +541,7 @@ def _sides(source: PersonJoin) -> Iterator[tuple[RelationRows, _Move]]:
 
 
 def _renamed(named: dict[str, Expression | None]) -> _Move:
-    """Return columns by what they are named; others are the same inside."""
+    """Return a function that maps named columns to their expressions (None: no such), and others to themselves."""
     return lambda column: named.get(column.name, column)
 
 
@@ -556,8 +556,8 @@ def _all_moved(conditions: tuple[Expression, ...], move: _Move) -> tuple[Express
 
 
 def _moved(value: Expression, move: _Move) -> Expression | None:
-    """Return an expression on the columns of a relation as one on those of the relation inside; None where there is
-    none. Columns of public tables that are joined here are not there."""
+    """Return an expression rewritten for the nested relation by ``move``; None where it uses columns that are not from
+    there, such as those of public tables joined outside."""
     if isinstance(value, Column):
         return None if value.table is not None else move(value)
     if isinstance(value, Call):
@@ -590,8 +590,7 @@ class _Origin:
 
 
 def tied_values(query: Query, card: Card) -> list[TiedValues]:
-    """Return the groups of a question that are of one public table whose rows are known, with their values in these
-    rows."""
+    """Return groups that come from the same public table with known rows, with their combinations of values there."""
     members_of: dict[tuple[tuple[int, ...], Join], list[tuple[int, _Origin]]] = {}
     for place, group in enumerate(query.groups):
         origin = _origin(group.value, query, card)
@@ -611,7 +610,7 @@ def tied_values(query: Query, card: Card) -> list[TiedValues]:
 
 
 def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
-    """Return what an expression is in a public table; None where it is not of one table alone."""
+    """Return an expression as one on a public table that is joined; None if it is not from one such table alone."""
     for rows, item in RelationRows.asked(query).levels(value):
         for join in rows.joins:
             there = _of_table(item, join, card)
@@ -622,7 +621,7 @@ def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
 
 
 def _of_table(item: Expression, join: Join, card: Card) -> Expression | None:
-    """Return an expression on columns of a table that are known; the key that is joined on is one of them."""
+    """Return an expression on a joined public table's known columns, its join key included; None for others."""
     result = item if join.left else replaced(item, join.own, Column(join.other, join.table))
     used, rows = columns(result), card.public[join.table].rows
     known = bool(used) and bool(rows) and all(column.table == join.table for column in used)
@@ -633,7 +632,7 @@ _BOUNDED = ("sum", "mean", "var", "std", "min", "max", "quantile")
 
 
 def card_of_question(query: Query, card: Card) -> Card:
-    """Return the card of what a question is asked of."""
+    """Return the card of the relation in FROM, with bounds of its columns that follow from WHERE."""
     result = relation_card(card, query.source, _described, query.where)
     if query.source is None or query.where is None:
         return result
@@ -643,8 +642,8 @@ def card_of_question(query: Query, card: Card) -> Card:
 
 
 def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
-    """Return keys that the question does not list, without those that conditions inside of the relation rule out: of
-    WHERE in a SELECT after FROM, of QUALIFY there, or of ON. NULL stays where it is a key."""
+    """Return the keys without those that conditions of nested relations (WHERE, QUALIFY, ON) exclude. Keys that the
+    question lists, and NULL, stay."""
     if query.source is None:
         return keys
     result, lookups = list(keys), dict[tuple[int, ...], Lookup]()
@@ -664,7 +663,7 @@ def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
 
 
 def _described(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
-    """Return a column of a relation with the keys and the period that its conditions leave."""
+    """Return the card of a relation's column, with keys and period narrowed by the relation's conditions."""
     column = relations.describe(expression, card, where, joins)
     facts = PublicFacts.of(expressions.lookup_of(card, joins), where)
     if not isinstance(expression, Column):
@@ -680,7 +679,7 @@ def _described(expression: Expression, card: Card, where: Expression | None, joi
 
 
 def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expression) -> ColumnCard:
-    """Return a column of whole numbers without bounds, with those between which a condition leaves its values."""
+    """Return a whole-number column without bounds with the bounds that follow from a condition, if any."""
     if extent_of(column) is None or column.type != "integer":
         return column
     low, high = PublicFacts.of(find, where).bounds(expression)
@@ -692,9 +691,9 @@ def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expre
 
 
 def with_unstated_bounds(query: Query, card: Card) -> Query:
-    """Return the question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns
-    of a relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where
-    it keeps the divisor away from 0. A number that is read from text may be anything: it is refused later."""
+    """Return the question with bounds="auto" for aggregates without public bounds: of columns of a relation, and of
+    quotients by what may be near 0, unless WHERE keeps the divisor away from 0. Numbers that are read from text are
+    refused later."""
     find = expressions.lookup_of(card, query.joins)
     aggregates = {
         name: replace(item, bounds=_bounds_by_conditions(item, find, query.where) or "auto")
@@ -716,7 +715,7 @@ def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
 
 
 def _bounds_by_conditions(aggregate: Aggregate, find: Lookup, where: Expression | None) -> tuple[float, float] | None:
-    """Return the bounds of a computed value of rows that meet the conditions."""
+    """Return the bounds of a computed value that follow from the conditions; None if none follow."""
     value = aggregate.value
     if value is None or isinstance(value, Column):
         return None
@@ -752,7 +751,7 @@ class KeySelection:
 
     @observed
     def release(self, lines: Mapping[Key, tuple[int, ...]], noises: Mapping[Measure, Noise]) -> Shown:
-        """Return the keys that are shown, with their noisy measures; each line has a number for each measure."""
+        """Return the keys with enough people by the noisy count, and their noisy measures; ``lines`` are exact."""
         # in the order of their text, which says nothing of who has them
         keys = sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
         noisy = noisy_measures([lines[key] for key in keys], noises)
@@ -770,8 +769,8 @@ def vectors(measures: Iterable[Measure]) -> list[list[int]]:
 
 
 def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, Noise]) -> dict[Measure, NDArray[Any]]:
-    """Return each measure of some groups, with its noise. The measures of one measurement are released as one vector,
-    whose norm over all groups is what the sensitivity of their noise bounds."""
+    """Return the noisy measures of groups, whose exact numbers are ``lines``. Measures of one measurement are released
+    as one vector, whose norm over all groups the sensitivity bounds."""
     whole = np.array(lines, dtype=np.int64).reshape(len(lines), len(noises))
     measures, released = list(noises), whole.copy()
     for vector in vectors(measures) if lines else ():

@@ -139,7 +139,7 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
 def measurements(
     query: Query, keys: PublicKeys, limits: Limits, find: Lookup, population: bool = False
 ) -> Measurements:
-    """Return what each aggregate needs: a vector of measures with its weight, or a choice among so many bins.
+    """Return what to measure for each aggregate: a vector of measures with its weight, or a choice among bins.
 
     Aggregates of one value share its moments, and the number of rows follows from moments that count rows without a
     value as well: everything is measured, and paid for, once. Errors for a ``population`` need the squares of values.
@@ -197,7 +197,7 @@ def measurements(
 
 
 def _rows_per_person(name: str, aggregate: Aggregate, limits: Limits) -> int | None:
-    """Return the limit that an aggregate has of its own; None where it has none, and where every row is a person."""
+    """Return the limit on rows that an aggregate itself states; None for none, or where every row is a person."""
     if aggregate.rows_per_person is None:
         return None
     if aggregate.kind in ("people", "count_distinct"):
@@ -210,8 +210,8 @@ def _rows_per_person(name: str, aggregate: Aggregate, limits: Limits) -> int | N
 
 
 def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
-    """Return whether rows and people are the same number: each person has one row in each group, and nothing is
-    compared with it that is not. Levels that add up count rows."""
+    """Return whether counts of rows can be measured as counts of people: each person has at most one row in a group,
+    and all aggregates are counts. It is False for levels, whose counts of rows add up."""
     if limits.level_groups is not None:
         return False
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
@@ -227,9 +227,9 @@ def _moments(
     population: bool,
     allowed: Mapping[str, int | None],
 ) -> dict[str, Moments]:
-    """Return the moments that each aggregate is estimated from: one vector for all aggregates of the same value, bounds
-    and limit, of the highest degree that any of them needs; the first with the limit of a count of rows also counts
-    rows without a value."""
+    """Return the moments from which each aggregate is estimated: one vector for all aggregates of one value, with equal
+    bounds and limits, of the highest degree among them. A count of rows is measured by the first vector with its limit,
+    which then also counts rows without a value."""
     degrees = {"count_value": 0, **dict.fromkeys(("sum", "mean"), 2 if population else 1), "var": 2, "std": 2}
     needed: dict[str, tuple[tuple[object, ...], int]] = {}
     bounds: dict[str, tuple[tuple[float, float], bool] | None] = {}
@@ -261,7 +261,7 @@ def _moments(
 
 
 def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> ValuePair:
-    """Return two values that are measured together, in an order that all aggregates of the same two share."""
+    """Return the pair of values of an aggregate of two, in the same order for both orders of its arguments."""
     assert aggregate.other is not None
     sides = [
         (item.value, *_bounds(name, item, find))
@@ -285,7 +285,7 @@ def _vector(
     nulls: bool,
     known: tuple[tuple[float, float], bool] | None,
 ) -> Moments:
-    """Return the moments of a value up to a degree; ``known`` are its bounds and whether it is whole, None to count."""
+    """Return the moments of a value up to a degree; ``known`` is (bounds, is whole), or None to count values only."""
     value = aggregate.value
     assert value is not None
     if known is None:
@@ -303,7 +303,7 @@ def _vector(
 
 
 def _binned(name: str, aggregate: Aggregate, find: Lookup) -> tuple[str, Aggregate, int]:
-    """Return a quantile or an extreme, with the edges of the bins that it is chosen among."""
+    """Return the name of a quantile or extreme, the aggregate with the edges of its bins, and their number."""
     bounds, whole = _bounds(name, aggregate, find)
     ends = bounded(*bounds)
     width = ends[1] - ends[0]
@@ -518,7 +518,7 @@ def make_keys_public(asked: Aggregation) -> str:
 def _totals(
     asked: Aggregation, noises: Mapping[Measure, Noise], limits: Limits, epsilon: Fraction
 ) -> dict[Measure, Noise]:
-    """Return the noise of grand totals of counts and sums, less which the groups that are shown are those that are not.
+    """Return the noise of grand totals; a total less the groups that are shown is the row for all others.
 
     One person changes a total by an l1 norm: an l2 norm of R over k groups is an l1 norm of at most ``sqrt(k) R``; a
     person is in at most ``max_groups`` groups, and a row that is a person is in one.
@@ -539,7 +539,7 @@ def check_statements(plan: QuestionPlan) -> None:
 
 
 def without_engine(plan: AggregationPlan) -> StatementContext:
-    """Return what statements of a plan need to know, for no engine in particular."""
+    """Return the context of a plan's statements with stand-ins for an engine's tables."""
     names = [*(name or "" for name in private_tables(plan.query)), *public_tables(plan.query)]
     return plan.statement_context("duckdb", dict.fromkeys(names, exp.to_table("t")), 0)
 
@@ -621,7 +621,7 @@ def _limits_of_normal_noise(asked: Aggregation) -> Limits:
 
 
 def round_down(epsilon: Fraction) -> float:
-    """Return the largest float that is not above it."""
+    """Return the largest float that is at most ``epsilon``."""
     result = float(epsilon)
     return result if Fraction(result) <= epsilon else math.nextafter(result, 0.0)
 
@@ -633,8 +633,8 @@ def _noises(
     delta: Fraction | None,
     joint: Fraction | None,
 ) -> dict[Measure, Noise]:
-    """Return the noise of each measure; Laplace noise where it has to do without a delta, and where limits are chosen
-    before the noise is."""
+    """Return the noise of each measure: Laplace or normal, whichever is smaller over all; Laplace without a delta, or
+    if limits are still to be chosen. ``joint`` is this plan's part of one vector of normal noise over several plans."""
     if not shares:
         return {}
     noise = asked.options.noise
@@ -678,7 +678,7 @@ def variance_of(noise: Noise) -> float:
 
 
 def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
-    """Return normal noise of at least ``ratio`` times the sensitivity, by whichever epsilon that is at some delta."""
+    """Return normal noise of scale ``ratio * sensitivity`` or slightly more; its own epsilon and delta mean nothing."""
     delta = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
     epsilon = gaussian_epsilon(ratio, delta)
     while True:
@@ -699,7 +699,7 @@ def _chooser(asked: Aggregation, aggregate: Aggregate, epsilon: Fraction) -> Exp
 
 
 def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int) -> BinChoice:
-    """Return one choice; what is said of its error takes a third of its epsilon, where that is asked for."""
+    """Return a choice among bins; an interval, if the options ask for one, takes a third of its epsilon."""
     intervals = asked.options.quantile_interval or asked.population
     of_interval = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     sensitivity = up(asked.bin_limits(aggregate).sensitivity())
@@ -708,7 +708,7 @@ def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fracti
 
 
 def _quantiles(asked: Aggregation, same: list[tuple[str, Aggregate, int]], epsilon: Fraction) -> Quantiles:
-    """Return quantiles of one value, which share what their names would get; intervals take a third of it."""
+    """Return the joint choice of all quantiles of one value; intervals, if wanted, take a third of the epsilon."""
     intervals = asked.options.quantile_interval or asked.population
     of_intervals = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     shares = {name: share_of(aggregate) for name, aggregate, _ in same}

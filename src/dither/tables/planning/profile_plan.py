@@ -309,6 +309,7 @@ def _chosen(
 
 
 def _column_plan(name: str, card: ColumnCard) -> ColumnPlan:
+    """Return how a column is described: by its public keys if they are few, else by bins, else by people per key."""
     keys = (False, True) if card.type == "boolean" and card.keys is None else card.keys
     if keys is not None and len(keys) <= MOST_KEYS:
         return ColumnPlan(name, card.type, keys=tuple(key for key in keys if key is not None))
@@ -355,7 +356,7 @@ def number_edges(bounds: tuple[float, float] | None, whole: bool) -> tuple[float
 
 
 def _equal(low: float, high: float, whole: bool, most: int) -> set[float]:
-    """Return about as many multiples of a round number as are allowed, between two ends."""
+    """Return at most about ``most`` multiples of a round number (1, 2, 2.5 or 5 times a power of 10) in a range."""
     exponent = math.floor(math.log10((high - low) / most))
     steps = (Decimal(f"{mantissa}e{exponent + more}") for more in (0, 1) for mantissa in ("1", "2", "2.5", "5"))
     step = next(s for s in steps if float(s) * most >= high - low and not (whole and s % 1))
@@ -364,7 +365,7 @@ def _equal(low: float, high: float, whole: bool, most: int) -> set[float]:
 
 
 def _magnitudes(low: float, high: float, smallest: float, whole: bool, most: int) -> set[float]:
-    """Return round numbers of growing size between two ends, on both sides of 0: as many as are allowed."""
+    """Return at most ``most`` round numbers of growing size between two ends, on both sides of 0."""
     exponents = range(math.floor(math.log10(smallest)), math.ceil(math.log10(max(abs(low), abs(high)))) + 1)
     chosen: set[float] = set()
     for every, mantissas in _ROUND:
@@ -412,8 +413,10 @@ def days_since_1970(day: date) -> float:
 
 
 def choose_classes(people: NoisyHistogram) -> tuple[int, ...]:
-    """Return the largest numbers of rows of classes of people, each of which has a good part of the people or of their
-    rows; one class where people have about as many rows as others, or where nobody is seen.
+    """Divide people into classes by their number of rows, and return the most rows in each class.
+
+    Classes have about equal shares, the mean of their shares of people and of rows. There is one class if noise hides
+    everybody, or all people are in one octave.
 
     >>> choose_classes(NoisyHistogram(EDGES, (500.0, 3.0, 0.0, 480.0) + (0.0,) * (len(EDGES) - 4), scale=1.0))
     (1, 4)
@@ -433,7 +436,7 @@ def choose_classes(people: NoisyHistogram) -> tuple[int, ...]:
 
 
 def coarse_edges(values: NoisyHistogram) -> tuple[float, ...]:
-    """Return some of the edges of a histogram, between which there is about as much weight as between others.
+    """Merge the bins of a histogram into few of about equal weight, and return their edges.
 
     >>> coarse_edges(NoisyHistogram(tuple(range(6)), (0.0, 90.0, 0.0, 0.0, 10.0), scale=1.0))
     (0, 1, 2, 4, 5)

@@ -85,7 +85,7 @@ class ProfiledRows:
     them."""
 
     def values(self, value: Expression, find: Lookup, bounds: tuple[float, float] | None) -> Values | None:
-        """Return what is known of a value; None where that is nothing."""
+        """Return the distribution of a value by the profile; None where the profile says nothing about it."""
         if value in self.sketched:
             return self.sketched[value]
         if isinstance(value, Column) and value.table is None and value.name in self.rows_of_person:
@@ -101,7 +101,7 @@ class ProfiledRows:
         return None if known is None else _mapped(known, value, column.name)
 
     def in_table(self, value: Expression) -> Expression:
-        """Return an expression of a relation's columns as one of the table's."""
+        """Return an expression with a relation's columns replaced by what they are in the table."""
         if isinstance(value, Column):
             return self.renamed.get(value.name, value) if value.table is None else value
         if isinstance(value, Call):
@@ -109,7 +109,7 @@ class ProfiledRows:
         return value
 
     def _numbers_of_rows(self) -> Values:
-        """Return the numbers of rows of people as values."""
+        """Return the distribution of people's numbers of rows, for columns that hold such a number."""
         people = People.of_histogram(self.table.people) if self.table.people is not None else self.people
         points, shares = people.sizes.ravel(), people.expected.ravel() / people.number
         deviations = np.repeat(people.deviations / 2 / people.number, 2)
@@ -177,7 +177,7 @@ def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | N
 
 
 def _as_type(point: float, kind: str) -> Any:
-    """Return the middle of a bin as a value of the column."""
+    """Return a number of the profile as a value of the column's type; dates count days since 1970."""
     if kind == "date":
         return date(1970, 1, 1) + timedelta(days=int(point))
     if kind == "timestamp":
@@ -242,8 +242,8 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
 
 
 def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
-    """Return the share of the people in each group, None for all rows: by the profile of the columns of the groups,
-    taken to be independent; evenly where it has none of a column."""
+    """Return each group's share of the people (None: no groups), from the profile of the grouping columns as if they
+    were independent; even shares for columns without a profile."""
     if not asked.query.groups:
         return None
     result = np.ones(1)
@@ -269,7 +269,7 @@ def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
 
 
 def _private_shares(layers: Any, people: float) -> Floats:
-    """Return the shares of the people at keys that are not public, from the weights that keys have between edges."""
+    """Return the share of the people at each private key, from the profile's ``layers`` of keys by people."""
     edges = np.asarray(layers.edges, dtype=np.float64)
     above = np.maximum(np.asarray(layers.weights) / np.maximum(np.diff(edges), 1e-9), 0.0)
     seen = np.asarray(layers.weights) > 3 * layers.deviation
@@ -372,7 +372,7 @@ def _group_errors(
     epsilon: float,
     noise_of: Callable[[float], float] | None,
 ) -> GroupErrors:
-    """Return the errors that are expected of one aggregate with what was chosen for it."""
+    """Return the expected errors of one aggregate with the chosen limit and bounds, in groups of three sizes."""
     fixed = item if choice.bounds is None else replace(item, bounds=choice.bounds, free=False)
     ordered = np.sort(np.asarray(shares))
     errors = []
@@ -384,7 +384,7 @@ def _group_errors(
 
 
 def _answer(item: _Item, rows: float) -> float:
-    """Return about how large an answer is in a group of so many rows, whatever its sign."""
+    """Return the expected size of an answer, without its sign, in a group of ``rows`` rows."""
     kind, values = item.aggregate.kind, item.values or Values.flat(item.bounds)
     if kind in ("count", "count_value"):
         return rows
@@ -416,7 +416,7 @@ class _Item:
 
 
 def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRows) -> _Item:
-    """Return an aggregate with what is known of its value, and the bounds within which its own are chosen."""
+    """Return an aggregate with the distribution of its value, and the bounds within which bounds may be chosen."""
     value, find = aggregate.value, asked.find
     bounds, free, whole, values = (0.0, 1.0), False, False, None
     if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", "min", "max", *OF_PAIRS):
@@ -439,13 +439,13 @@ def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRow
 
 
 def known_of(item: _Item, known: Known) -> Known:
-    """Return what is known, with the limit that an aggregate states."""
+    """Return ``known`` restricted to the limit that an aggregate states, if it states one."""
     stated = item.aggregate.rows_per_person
     return known if stated is None else replace(known, tried=(float(stated),))
 
 
 def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float], float] | None) -> Choice:
-    """Return the best limit and bounds of one aggregate."""
+    """Return the best limit and bounds of one aggregate by its kind; ``noise_of`` None stands for Laplace noise."""
     kind = item.aggregate.kind
     noise = None if noise_of is None else noise_of(epsilon)
     about: dict[str, Any] = {"free": item.free, "whole": item.whole, "noise": noise}
@@ -466,8 +466,8 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
 
 
 def _with_common_bounds(choices: Mapping[str, Choice], items: Mapping[str, _Item], known: Known) -> dict[str, Choice]:
-    """Return the choices, those that share a measurement with common bounds: the widest of them. Their corrections
-    are computed anew."""
+    """Return the choices with common bounds, the widest, for aggregates that share a measurement; their corrections are
+    recomputed."""
     result = dict(choices)
     for name, choice in choices.items():
         item = items[name]
@@ -491,7 +491,7 @@ _MOMENTS = ("sum", "mean", "var", "std")
 
 
 def _with_choice(item: _Item, choice: Choice, rows: ProfiledRows) -> Aggregate:
-    """Return the aggregate with its limit and its bounds."""
+    """Return the aggregate with the limit and the bounds that were chosen, where it does not state them."""
     result = item.aggregate
     if rows.limits_free and result.rows_per_person is None:
         result = replace(result, rows_per_person=choice.rows)
@@ -510,7 +510,7 @@ def _allowed(correction: Correction, asked: Aggregation) -> Correction:
 
 
 def with_settled(query: Query, chosen_for: Query, settled: Mapping[str, Aggregate]) -> Query:
-    """Return another aggregation of the same rows, with what was chosen for aggregates that are alike."""
+    """Return ``query`` with what was settled for equal aggregates of ``chosen_for``, which is about the same rows."""
     aggregates = dict(query.aggregates)
     for name, item in query.aggregates.items():
         for other, before in chosen_for.aggregates.items():

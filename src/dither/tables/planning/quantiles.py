@@ -72,7 +72,7 @@ def ranks(shares: Sequence[Fraction], epsilon: float, limit: int) -> Rank:
 
 
 def _with_mechanisms(split: Split, epsilon: float, limit: int) -> Rank:
-    """Return the order of selections with the mechanism of each."""
+    """Return the tree of selections with the mechanism of each, for bins with at most ``limit`` values of a person."""
     at = split.at.limit_denominator(_FINEST)
     parts = PARTS if split.below or split.above else 1
     return Rank(
@@ -85,7 +85,7 @@ def _with_mechanisms(split: Split, epsilon: float, limit: int) -> Rank:
 
 
 def choose(rank: Rank, counts: Counts) -> dict[Fraction, int]:
-    """Return the bin of each quantile, of bins that hold so many values.
+    """Return the bin of each quantile, from the exact ``counts`` of the bins.
 
     Counts are limited so that no rank exceeds 64 bits, one by one: nobody's part of a count becomes larger by that.
     """
@@ -101,7 +101,7 @@ def _largest_denominator(rank: Rank | None) -> int:
 
 
 def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts, int], tuple[Counts, int]]:
-    """Return the bin of one quantile, and the bins below and above it, as counts and the number of the first one."""
+    """Select the bin of one quantile; return it, and the bins below and above as (counts, number of the first)."""
     (counts, first), parts, at = bins, rank.parts, rank.at
     fine = np.repeat(counts, parts)
     up_to = np.cumsum(fine)
@@ -121,8 +121,8 @@ def intervals(
     confidence: float = 0.95,
     cluster: float | None = None,
 ) -> dict[Fraction, tuple[int, int]]:
-    """Return the bins between which each quantile lies with this confidence, the second one not included, from a
-    noisy histogram of cells around the bins that were selected.
+    """Return an interval of bins (first, end not included) for each quantile, from a noisy histogram of cells around
+    the bins that were selected.
 
     The cells get wider with their distance from the bins selected, and one value is in one cell. The
     noisy number of values below an edge less the share of all of them, ``F - q n``, is a sum of noisy counts, whose
@@ -154,8 +154,7 @@ def intervals(
 def extreme_interval(
     kind: str, place: int, counts: Counts, mechanism: Laplace, confidence: float = 0.95
 ) -> tuple[int, int]:
-    """Return the bins between which the largest (smallest) value lies with this confidence, the second one not
-    included.
+    """Return an interval of bins (first, end not included) for the largest ("max") or smallest ("min") value.
 
     One value may be at the very bound, and nobody could tell: so the bound is one of the limits. For the other, edges
     are tried from the far end on, as long as there are values beyond each of them for sure, by the noisy histogram of
@@ -176,8 +175,8 @@ def extreme_interval(
 
 @functools.lru_cache(maxsize=64)
 def _tail_of_sums(most: int, confidence: float) -> NDArray[np.float64]:
-    """Return what the sum of 1, 2, … most standard Laplace variables exceeds with ``1 - confidence``: of one exactly,
-    of more as of a nearly normal sum (Cornish and Fisher), and never less than of one."""
+    """Return quantiles at ``confidence`` of the sums of 1, 2, … most standard Laplace variables: exact for one, by
+    Cornish and Fisher's expansion for more, and never less than for one."""
     number = np.arange(1, most + 1)
     z = NormalDist().inv_cdf(confidence)
     normal = np.sqrt(2 * number) * (z + (z**3 - 3 * z) / 24 * 3 / number)

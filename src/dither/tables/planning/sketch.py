@@ -50,8 +50,8 @@ class Sketched:
 
 
 def values_to_sketch(query: Query, find: Lookup) -> dict[str, Fraction]:
-    """Return the values that a sketch is of, by the first aggregate of each, with its share of epsilon: those with
-    bounds that nobody stated but the card."""
+    """Return the shares of epsilon for histograms of values whose bounds only the card states, by the name of the first
+    aggregate of each."""
     sums = {item.value for item in query.aggregates.values() if item.kind == "sum"}
     result: dict[Expression, str] = {}
     for name, item in query.aggregates.items():
@@ -65,8 +65,8 @@ def values_to_sketch(query: Query, find: Lookup) -> dict[str, Fraction]:
 
 
 def sketch_edges(bounds: tuple[float, float], whole: bool = False) -> tuple[float, ...]:
-    """Return the edges of the bins of values within bounds: half octaves on either side of 0, of ``whole`` numbers from
-    1 on.
+    """Return edges of bins within bounds: half octaves from the larger bound down, on both sides of 0, and for
+    ``whole`` numbers down to 1.
 
     >>> [round(edge, 1) for edge in sketch_edges((-1, 100))[-4:]]
     [35.4, 50.0, 70.7, 100.0]
@@ -88,7 +88,7 @@ def by_sketch(
     epsilon: Fraction,
     limit: int,
 ) -> Sketched:
-    """Return the question with bounds, and limits of its aggregates if none of them counts or adds up.
+    """Choose bounds by noisy histograms of values, and limits of single aggregates if none is a count or a sum.
 
     ``people`` is the noisy histogram of people, which cost ``epsilon``; ``limit`` is that of counts and sums.
     """
@@ -135,12 +135,12 @@ def by_sketch(
 
 
 def _is_chosen(aggregate: Aggregate, own: bool) -> bool:
-    """Return whether something of an aggregate is chosen by the sketch."""
+    """Return whether the sketch chooses bounds or a limit of an aggregate."""
     return aggregate.bounds != "auto" and (own or aggregate.kind in SKETCHED)
 
 
 def _note(plan: AggregationPlan, name: str, aggregate: Aggregate, values: Values) -> Note:
-    """Return what is said of the bounds of an aggregate."""
+    """Return the note on the bounds chosen for an aggregate, with the share of the values beyond."""
     assert isinstance(aggregate.bounds, tuple)
     low, high = aggregate.bounds
     beyond = (values.points < low) | (values.points > high)

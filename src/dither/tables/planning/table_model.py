@@ -79,7 +79,7 @@ class People:
 
     @classmethod
     def of_histogram(cls, histogram: NoisyHistogram) -> People:
-        """Return what may be true by a noisy histogram of people, whose bins end at its ``edges``."""
+        """Return the people by a noisy histogram: the histograms without noise that may have led to it."""
         edges = np.asarray(histogram.edges, dtype=np.float64)
         weights = np.asarray(histogram.weights, dtype=np.float64)
         if len(edges) == len(EDGES) and np.array_equal(edges, EDGES):
@@ -115,14 +115,14 @@ class People:
         return max(float((self.expected * self.sizes).sum()), 1.0)
 
     def counted(self, limits: Floats) -> Floats:
-        """Return for how many rows all people count together, with each of these limits."""
+        """Return the number of rows counted under each of these limits."""
         counted = (self.expected[..., None] * np.minimum(self.sizes[..., None], limits)).sum(axis=(0, 1))
         result: Floats = np.maximum(counted, 1e-9)
         return result
 
     def left_out(self, limits: Floats) -> tuple[Floats, Floats]:
-        """Return how many rows are beyond each limit, and the standard deviation of that: histograms that may be true
-        differ, and the numbers of the bins that were seen have noise."""
+        """Return the rows beyond each limit and their standard deviation: over the possible histograms, and by the
+        noise of the bins that were seen."""
         beyond = np.maximum(self.sizes[..., None] - limits, 0.0).mean(axis=1)
         missing = self.possible @ beyond
         mean = self.weights @ missing
@@ -130,8 +130,8 @@ class People:
         return mean, np.sqrt(variance + self.deviations**2 @ beyond**2)
 
     def thinned(self, share: float) -> People:
-        """Return the people of whose rows a condition keeps this share: each row by itself, or all rows of some people;
-        which of both is not known."""
+        """Return the people after a condition that keeps this share of the rows: as likely each row by itself as all
+        rows of some people."""
         if share >= 1:
             return self
         if self.sizes.max() <= 1:
@@ -150,8 +150,8 @@ class People:
 
 
 def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> Floats:
-    """Return how probable it is, up to a factor, that histograms fall off from the bin ``start`` on as they do, given
-    how the noisy one falls off before: about as fast, for an octave."""
+    """Return relative probabilities of the ``possible`` histograms by how they fall off in the octave after ``start``:
+    likely as fast as the noisy one does before it."""
     if start < _OCTAVE + 1:
         return np.ones(len(possible))
     widths = np.log(edges / np.concatenate([[0.5], edges[:-1]]))
@@ -305,7 +305,7 @@ class Values:
 
     @classmethod
     def of_histogram(cls, histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> Values | None:
-        """Return the values by a noisy histogram; None where noise is all that is seen."""
+        """Return the distribution of values by a noisy histogram; None if no bin is clearly above its noise."""
         edges, weights = _within(histogram, bounds)
         if not (weights > _filled(weights, histogram.deviation)).any():
             return None
@@ -327,7 +327,7 @@ class Values:
     def of_column(
         cls, table: TableProfile, name: str, bounds: tuple[float, float] | None, people: People
     ) -> Values | None:
-        """Return the values of a column by its profile; None where that has none."""
+        """Return the distribution of a column's values by its profile; None where the profile has none."""
         column = table.columns.get(name)
         if column is None or column.values is None:
             return None
@@ -371,8 +371,8 @@ class Values:
         return cls(points[inside], weights[inside] / number, deviations, ends, people=number)
 
     def class_means(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return by how much the mean of each class differs from that of all, of values held within each pair of
-        bounds, and the standard deviation of that difference by the noise."""
+        """Return how far each class's mean of values clipped to each pair of bounds is from that of all classes, and
+        the standard deviation of that by the noise."""
         numbers = np.array([item.people for item in self.classes])
         means, noises = [], []
         for item in self.classes:
@@ -383,7 +383,7 @@ class Values:
         return np.array(means) - numbers @ np.array(means) / numbers.sum(), np.array(noises)
 
     def mapped(self, function: Callable[[Floats], Floats]) -> Values:
-        """Return the values of a function of this value; NaN is no value."""
+        """Return the distribution of a function of this value; NaN counts as NULL."""
         points = function(self.points)
         known = np.isfinite(points)
         if not known.any():

@@ -97,8 +97,8 @@ class TopKeys:
 
     @observed
     def release(self, lines: Mapping[Key, int]) -> list[Key]:
-        """Return the keys that are shown, of those with a weight, in the order of their text. A key with NUL in a text
-        cannot be written in SQL, and is never shown."""
+        """Return the keys with the largest noisy weights that reach the threshold, in the order of their text. A key
+        with NUL in a text cannot be written in SQL, and is never shown."""
         keys = sorted((key for key in lines if not any("\0" in str(part) for part in key)), key=_text_order)
         if not keys:
             return []
@@ -108,7 +108,7 @@ class TopKeys:
 
 
 def _text_order(key: Key) -> tuple[tuple[bool, str], ...]:
-    """Return what keys are ordered by, which says nothing of who has them."""
+    """Return the sort key of a group's keys: their text, which does not depend on weights."""
     return tuple((part is None, str(part)) for part in key)
 
 
@@ -130,8 +130,9 @@ class TopQuestion:
     def of(
         cls, query: Query, keys: PublicKeys, options: ReleaseOptions, limits: object, profile: TableProfile | None
     ) -> TopQuestion | None:
-        """Return the question as one for the largest groups by a count; None if it is another. ``limits`` is the number
-        of groups that one person counts in, None where every row is a person; a ``profile`` of all rows knows better.
+        """Return the question as one for the largest groups by a count; None if it is not one.
+
+        ``limits`` is in how many groups a person counts (None: every row is a person); a ``profile`` overrides it.
         """
         shape = query.shape
         others = options.other or options.error is not None or query.post is not None
@@ -158,8 +159,8 @@ class TopQuestion:
         return cls(keys, shape.limit, of_people, limits is not None, groups, options.noise, layers)
 
     def at(self, epsilon: Fraction, delta: Fraction) -> TopKeys:
-        """Return the choice of keys at this budget, with the noise that shows keys of fewer people, each of whom is in
-        ``groups`` groups alike."""
+        """Return the choice of keys at this budget, with the noise by which keys need the fewest people to be shown,
+        assuming that each person is in ``groups`` groups."""
         kinds: list[Literal["laplace", "gaussian"]] = ["laplace", "gaussian"] if self.has_unit else ["laplace"]
         if self.noise != "best":
             kinds = [self.noise]
@@ -167,8 +168,8 @@ class TopQuestion:
         return min(choices, key=lambda item: item.people * max(self.groups, 1) ** (1 / item.norm))
 
     def expected(self, choice: TopKeys) -> int | None:
-        """Return about how many groups will be shown: the number of keys whose weight reaches the threshold, as a layer
-        of the profile there has it. None where nothing is known."""
+        """Return about how many groups will be shown: by the profile, the number of keys whose weight reaches the
+        threshold. None without a profile of the keys."""
         if self.layers is None:
             return None
         # by the l2 norm a person in some equal groups has a larger weight in each, by the root of their number
@@ -179,6 +180,7 @@ class TopQuestion:
         return 0
 
     def _with(self, kind: Literal["laplace", "gaussian"], epsilon: Fraction, delta: Fraction) -> TopKeys:
+        """Return the choice of keys with this noise; normal noise spends half of delta, the threshold the rest."""
         norm: Literal[1, 2] = 2 if kind == "gaussian" else 1
         bits = key_bits(norm) if self.has_unit else 0
         of_noise = delta / 2 if norm == 2 else Fraction(0)
@@ -189,7 +191,7 @@ class TopQuestion:
         return TopKeys(noise, _threshold(noise, bits, norm, delta - of_noise), bits, delta, most)
 
     def stand_ins(self, query: Query, find: expressions.Lookup) -> GroupKeys:
-        """Return keys as they might be chosen, to plan with."""
+        """Return made-up keys, as many as may be chosen, to plan with."""
         count = min(self.k, _MOST_STAND_INS)
         known = [
             _made_up(expressions.compile(group.value, find).type, count) if listed is None else listed
@@ -198,7 +200,7 @@ class TopQuestion:
         return self._occurring({tuple(i % len(column) for column in known) for i in range(count)}, known)
 
     def public(self, chosen: list[Key]) -> GroupKeys:
-        """Return the keys that were chosen as public ones. Keys that are public anyway are given by their numbers."""
+        """Return the chosen keys in the form of public keys. In ``chosen``, keys of public columns are numbers."""
         known: list[tuple[Value, ...]] = []
         for place, listed in enumerate(self.keys):
             known.append(tuple(dict.fromkeys(key[place] for key in chosen)) if listed is None else listed)
@@ -221,7 +223,7 @@ class TopQuestion:
 def choose_keys(
     question: TopQuestion, choice: TopKeys, context: StatementContext, run: Callable[[Statement], list[Any]]
 ) -> tuple[GroupKeys, Note]:
-    """Return the keys that are shown, as public ones, and what the answer says about them."""
+    """Choose the largest groups privately; return their keys in the form of public keys, and a note on the choice."""
     lines = {tuple(line[:-1]): int(line[-1]) for line in run(weights_statement(question, choice, context))}
     chosen = choice.release(lines)
     said = {
@@ -239,12 +241,13 @@ def weights_statement(question: TopQuestion, choice: TopKeys, context: Statement
 
 
 def _threshold(noise: Noise, bits: int, norm: int, delta: Fraction) -> int:
-    """Return the smallest threshold T with ``S^p max f(x) / x^p <= delta``. Between powers of two, f is at most what it
-    is at the upper end, and x at least the lower end."""
+    """Return the smallest threshold T with ``S^p max f(x) / x^p <= delta``, f(x) the probability that weight x passes
+    T, S = ``2^bits`` a person's whole weight and p the norm. The maximum is bounded between powers of two."""
     precision = 64 + (1 / delta).__ceil__().bit_length()
     size = 1 << bits
 
     def is_rare(threshold: int) -> bool:
+        """Return whether this threshold keeps the bound."""
         ends = [(1 << i, min(2 << i, size)) for i in range(bits)] or [(1, 1)]
         return all(
             noise.integer_tail(upper, threshold, precision) * Fraction(size, lower) ** norm <= delta
@@ -258,14 +261,14 @@ def _threshold(noise: Noise, bits: int, norm: int, delta: Fraction) -> int:
 
 
 def _typical(people: NoisyHistogram, otherwise: float) -> float:
-    """Return in how many groups people are, as far as one weight divided among them goes: 1 over the mean of 1 / j."""
+    """Return the harmonic mean of the number of groups that a person is in; ``otherwise`` if noise hides it."""
     above = [max(weight - 2 * people.deviation, 0.0) for weight in people.weights]
     total = sum(above)
     return total / sum(weight / edge for weight, edge in zip(above, people.edges, strict=True)) if total else otherwise
 
 
 def _made_up(kind: Type, count: int) -> tuple[Value, ...]:
-    """Return different keys of a type."""
+    """Return ``count`` different made-up keys of a type (two for booleans)."""
     numbers = range(count)
     if kind == "date":
         return tuple(date(2000, 1, 1) + timedelta(days=i) for i in numbers)

@@ -91,8 +91,7 @@ _Node = Projection | PerPerson | Windowed | PublicMembership | CappedRows
 
 
 def with_limited_work(query: Query, card: Card) -> Query:
-    """Return the question with a limit on the rows of a person wherever they are combined; the same one everywhere in
-    it."""
+    """Return the question with a limit on a person's rows, the largest that the work allows, where rows combine."""
     parts = query.aggregations
     work: _Polynomial = ()
     seen = {name for part in parts for name in _read(part)}  # of all parts, so that they are about the same rows
@@ -120,8 +119,8 @@ def _limited(query: Query, card: Card, most: int, seen: set[str]) -> Query:
 
 
 def _with_limits(source: Source, card: Card, most: int, seen: set[str]) -> Source:
-    """Return the relation with at most so many rows of a person on either side of a join that may have several on both.
-    ``seen`` are the columns that are read of it."""
+    """Return the relation with at most ``most`` rows of a person on either side of each join that may have several on
+    both. ``seen`` are the columns that are read of it."""
     if isinstance(source, PrivateRows):
         return source
     if isinstance(source, UnionAll):
@@ -145,7 +144,7 @@ def _with_limits(source: Source, card: Card, most: int, seen: set[str]) -> Sourc
 
 
 def _read(query: Query) -> set[str]:
-    """Return the columns that a question reads of the relation that it is asked of; levels read those of all levels."""
+    """Return the columns of its relation in FROM that a question reads, those of all levels together."""
     groups = (group.value for group in (*query.groups, *query.rolled_up))
     values = (value for item in query.aggregates.values() for value in (item.value, item.other))
     return _names(query.where, *(join.own for join in query.joins), *groups, *values)
@@ -169,8 +168,8 @@ def _names(*values: Expression | None) -> set[str]:
 
 
 def _rows_and_work(source: Source, card: Card) -> tuple[_Polynomial | None, _Polynomial]:
-    """Return how many rows of a person a relation has at most, None where nothing limits them; and the units of work
-    for rows that are limited."""
+    """Return the most rows of a person in a relation (None: no limit), and the units of work for limited rows, both as
+    polynomials of the limit."""
     if isinstance(source, PrivateRows):
         return None, ()
     if isinstance(source, PersonJoin):
@@ -293,7 +292,7 @@ def _text_operations(query: Query) -> int:
 
 
 def _of_source(source: Source) -> tuple[int, int]:
-    """Return how many rows a relation makes of one row, but for joins, and by how many operations on texts."""
+    """Return how many rows a relation makes of one row, joins aside, and how many operations on texts that takes."""
     if isinstance(source, PrivateRows):
         return 1, 0
     inside = (
@@ -309,7 +308,7 @@ def _of_source(source: Source) -> tuple[int, int]:
 
 
 def _operations(node: Query | Source) -> int:
-    """Return the operations on texts in the expressions of one node, without the relations inside it."""
+    """Return the number of operations on texts in the expressions of one node, without nested relations."""
     count = 0
     pending = [(item, 1) for item in _expressions(node)]
     while pending and count <= MAX_TEXT_OPERATIONS:

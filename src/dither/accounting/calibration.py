@@ -157,8 +157,10 @@ def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, st
 
 
 def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
-    """Return the factor by which noise must grow where pure epsilons are in proportion to 1/noise; None for other
-    events."""
+    """Return the exact factor for the noise where all epsilons are pure and in proportion to 1/noise; else None.
+
+    Proportion is tested by doubling the noise.
+    """
     if not isinstance(total, PureDP):
         return None
     whole, twice = (basic.guarantee(Sequential(*(part.scaled(Fraction(n)) for part in parts))) for n in (1, 2))

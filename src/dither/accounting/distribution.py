@@ -75,7 +75,10 @@ class Composed:
     """No finite loss is above."""
 
     def log_delta(self, epsilon: float) -> float:
-        """Return the logarithm of an upper bound on delta, without the infinite losses."""
+        """Return the logarithm of an upper bound on delta, without the infinite losses.
+
+        It is ``M(t) e^(-t epsilon) (sum of the tilted weights times _excess + error)``, t the tilt, M(t) the moment.
+        """
         if epsilon >= self.ceiling:
             return -math.inf
         values = _excess(epsilon - self.places, self.deviation, self.tilt)
@@ -233,7 +236,10 @@ class _Sketch:
         self._most = 1e6 / float(ranges.max())
 
     def moments(self, t: float) -> tuple[float, float]:
-        """Return the logarithm of the moment generating function of the sum at t, and its derivative."""
+        """Return the logarithm of the moment generating function of the sum at t, and its derivative.
+
+        A normal loss of variance s^2 has mean s^2/2, so it adds ``s^2 t (1 + t) / 2``.
+        """
         exponents = self._log_masses + t * self._losses
         top = exponents.max(axis=1, keepdims=True)
         weights = np.exp(exponents - top)
@@ -243,7 +249,10 @@ class _Sketch:
         return log_moment + self._square * t * (1 + t) / 2, mean + self._square * (0.5 + t)
 
     def tilt(self, delta: float | None, epsilon: float) -> float:
-        """Return the tilt t at which the moment bound is smallest, at this delta or else at this epsilon."""
+        """Return the tilt t at which the bound ``delta <= M(t) e^(-t epsilon) t^t / (1 + t)^(1 + t)`` is smallest.
+
+        It is taken at this epsilon or, if ``delta`` is not None, at the smallest epsilon for this delta.
+        """
 
         def rising(t: float) -> bool:
             """Return whether the derivative of the bound is positive at t; it increases with t."""

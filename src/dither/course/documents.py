@@ -269,9 +269,10 @@ _DASHES = str.maketrans("‐‑‒–—−", "------")
 
 
 def find(text: str, document: int | None = None) -> Results:
-    """Return the results of this number, abbreviated or not; else those with this equation; else those in whose number,
-    title, keywords or text (statement, claims) the words stand, in the first of these where they do: together, or else
-    each of them anywhere in the result.
+    """Find results by number ("Thm 36"), by equation ("Eq (5)"), or else by words.
+
+    Words are searched in numbers and titles, then keywords, then statements and claims, as a phrase; if nowhere found,
+    as single words anywhere in a result. The first search that finds something decides.
 
     An equation number that several documents have is refused unless ``document`` says which is meant, as "document 3,
     equation (5)" does, too.

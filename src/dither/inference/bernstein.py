@@ -50,7 +50,11 @@ class BernsteinInterval(Interval):
     """Whether the limits are for the population that the records were drawn from."""
 
     def _estimate(self, confidence: float) -> IntervalEstimate:
-        """Return the statistic with its interval in units of the width, about the middle of the bounds."""
+        """Return the statistic with its interval for values from -1/2 to 1/2, between the bounds.
+
+        N, T and S (``count``, ``total`` and ``squares``) follow from the sums by the formulas of the module. With
+        ``population`` a last number is the sampling error, 0 with standard normal noise.
+        """
         unit = 1 / float(self.span ** (len(self.sums) - 1))
         law = NoiseLaw.of(self.noise, integer=True, unit=unit)
         values, laws = [float(item) * unit for item in self.sums], [law] * len(self.sums)

@@ -53,10 +53,10 @@ class NoiseLaw:
         return replace(self, scale=self.scale * factor, step=self.step * factor)
 
     def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the noise at these levels, of which uniform ones give the law.
+        """Return the quantiles of the noise at these levels: uniform levels give samples of the law.
 
-        At a level u below 1/2 it is ``-k``, with k the smallest multiple of the step that the noise exceeds with a
-        probability of at most u; above 1/2 the mirror image.
+        At a level u below 1/2 the quantile is ``-k``, with k the smallest multiple of the step that the noise exceeds
+        with a probability of at most u; above 1/2 the mirror image.
         """
         if self.shape == "none":
             return np.zeros_like(levels)

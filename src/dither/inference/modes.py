@@ -64,11 +64,11 @@ def mode_probability(selected: int, counts: Array, law: NoiseLaw, rate: float) -
     for size in sorted(sizes):
         among = order[:size].copy()
         among[-1] = selected if rank >= size else among[-1]
-        lowest = min(lowest, _among_alike(min(rank, size - 1), counts[among], law, rate))
+        lowest = min(lowest, _with_normal_prior(min(rank, size - 1), counts[among], law, rate))
     return lowest
 
 
-def _among_alike(selected: int, counts: Array, law: NoiseLaw, rate: float) -> float:
+def _with_normal_prior(selected: int, counts: Array, law: NoiseLaw, rate: float) -> float:
     """Return the probability that the selected key is the most common, with a normal prior for the true counts.
 
     ``selected`` is the index of the key in ``counts``, ``law`` the noise of the counts, and ``rate`` the exponent of

@@ -43,7 +43,7 @@ from dither.inference.moments import IntervalEstimate, deviations, mean, varianc
 
 
 def wilson(share: Array, records: Array | float, z: Array) -> Array:
-    """Return the p with ``share - p = z sqrt(p (1 - p) / records)``.
+    """Return Wilson's limit of a share: the p with ``share - p = z sqrt(p (1 - p) / records)``.
 
     >>> wilson(np.array([0.5]), 100.0, np.array([1.96])).round(3)
     array([0.404])
@@ -58,10 +58,10 @@ def wilson(share: Array, records: Array | float, z: Array) -> Array:
 def population_count(
     count: Measured, sampling: Measured, cluster: float = 1.0, records: float | None = None
 ) -> IntervalEstimate:
-    """Return an interval for the number of rows that would be counted on average in such a sample.
+    """Return an interval for the mean of a count over samples of this size from the population.
 
-    ``records`` is the number of all rows, where that is public, and ``sampling`` is 0 with noise of the standard normal
-    law, measured with the count.
+    ``records`` is the number of all rows (None: private), and ``sampling`` the sampling error: the number 0 with
+    standard normal noise, measured together with the count. ``cluster`` is the most rows that one person may have.
 
     >>> inputs = measured([1000.0, 0.0], [NoiseLaw("laplace", 1.0), STANDARD_NORMAL], confidence=0.95)
     >>> [round(float(number[0])) for number in population_count(*inputs)]
@@ -80,7 +80,7 @@ def population_count(
 
 
 def population_sum(total: Measured, squares: Measured, sampling: Measured, cluster: float = 1.0) -> IntervalEstimate:
-    """Return an interval for the sum that such a sample of the population would have on average.
+    """Return an interval for the mean of a sum over samples of this size from the population.
 
     ``total`` is the noisy sum and ``squares`` the noisy sum of squares about 0, the variance of a sum of a Poisson
     number of draws. ``sampling`` is the sampling error, the number 0 with standard normal noise, which was measured

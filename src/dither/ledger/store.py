@@ -366,7 +366,7 @@ def _address(place: object) -> sa.URL:
         try:
             url = sa.make_url(place)
         except (ArgumentError, ValueError):
-            raise _elsewhere("another URL") from None
+            raise _elsewhere("a URL that cannot be read") from None
         if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
             return url.set(drivername="postgresql+psycopg")
         if url.drivername != "sqlite" or url.query:

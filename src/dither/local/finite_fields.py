@@ -396,7 +396,10 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
         return inside_float(float(self.epsilon), 1, self.hash_range), 1 / self.hash_range
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw a hash function for each code, and report its value for the code or, otherwise, another value."""
+        """Draw a hash function for each code; report its value for the code with probability p, else a different one.
+
+        The hash is the scalar product of the digits of function and code, by the tables of the field.
+        """
         g = self.hash_range
         add, multiply = field_tables(g)
         functions = uniform_integers(g**self.digits, codes.size, source).astype(np.int64)

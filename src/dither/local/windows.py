@@ -88,7 +88,10 @@ class Windows:
         return inside_probability(self.epsilon, self.width, self.total, bits)
 
     def draw(self, codes: Codes, source: Source) -> NDArray[np.int64]:
-        """Draw a report for each place."""
+        """Draw a report for each place in ``codes``: inside its window with probability :attr:`inside`, else outside.
+
+        The window of place c has the reports c to c + width - 1; either way the report is uniform.
+        """
         held = trials(self.inside, self.own_probability, codes.size, source)
         within = uniform_integers(self.width, codes.size, source).astype(np.int64) + codes
         if self.total == self.width:

@@ -265,7 +265,9 @@ def _top_keys(v: Mapping[str, Any]) -> str:
 
 def _null_values(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``null_values``: why values are NULL."""
-    where = "in groups whose noisy count shows nobody" if values["grouped"] else "because the noisy count shows no rows"
+    where = (
+        "in groups whose noisy count shows no people" if values["grouped"] else "because the noisy count shows no rows"
+    )
     return f"{_code(values['names'])} {'is' if len(values['names']) == 1 else 'are'} NULL {where}."
 
 
@@ -298,7 +300,7 @@ def _failed_sql(values: Mapping[str, Any]) -> str:
 def _whole_counts(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``whole_counts``."""
     text = f"Whole counts are never negative and add up, over {values['combinations']:,} cells; they have no ±"
-    return f"{text}. So many take long: whole = false leaves them out." if values["slow"] else f"{text}."
+    return f"{text}. Computing them takes long; whole = false leaves them out." if values["slow"] else f"{text}."
 
 
 def _rows_outside(values: Mapping[str, Any]) -> str:
@@ -334,7 +336,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "row_is_person": "Each row is its own person.",
     "limits": lambda v: f"Each person counts for at most {limit_words(v['rows'], v['groups'])}.",
     "limit_of_aggregate": lambda v: f"In {v['name']}, each person counts for at most {counted(v['rows'], 'row')}.",
-    "weighted_rows": "All rows of a person with more count, each for less; the ± and intervals are of these counts.",
+    "weighted_rows": "Rows of people with more are weighted down; the ± and intervals are of the weighted counts.",
     "join_limit": lambda v: (
         f"Each person contributes at most {counted(v['rows'], 'row')} of {v['relation']} to "
         f"{'EXISTS' if v['exists'] else 'the join'}, whatever their values; counts and sums may be too low."
@@ -359,7 +361,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "people_without_budget": _people_without_budget,
     "by_profile": lambda v: (
         f"Limits and bounds follow from the profile{'' if v['released'] is None else ' of ' + v['released']}; the ± "
-        "includes what they leave out, if the rows are much as they were."
+        "includes what they leave out, if the rows have changed little since."
     ),
     "rows_chosen": lambda v: (
         f"Each person counts for at most {counted(v['rows'], 'row')}, chosen privately with ε = {v['epsilon']:.3g}."
@@ -383,13 +385,13 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "top_keys": _top_keys,
     "other_groups": "The last row, without a key, is all groups that are not shown.",
     "levels": "Levels add up, except for rounding; they count the rows whose keys in all columns are public.",
-    "empty_groups": "Every public group counts in what is computed from groups, even one without people.",
+    "empty_groups": "Results computed from groups include every public group, even one without people.",
     "value_without_rows": lambda v: _value_without(v, "a group without people", "there are no rows"),
     "value_without_values": lambda v: _value_without(v, "a group without values", "all values are NULL"),
     "null_values": _null_values,
     "population": "± population (95 %): noise and sampling error, for the population that the rows were drawn from.",
     "population_clusters": (
-        "Rows of one person may be alike, so the sampling error is multiplied by {factor:.2g}, the most possible."
+        "Rows of one person may be similar, so the sampling error is multiplied by {factor:.2g}, the most possible."
     ),
     "mode_gap": lambda v: f"No key is more common than `{v['name']}` by more than {two_digits(v['rows'])} rows (95 %).",
     "extreme_rank": _extreme_rank,
@@ -431,7 +433,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "series_row_is_person": "Each row is its own person and counts in one {unit}; a changed row is a new one.",
     "series_limits": _series_limits,
     "series_falling": (
-        "Later {unit}s miss more, since people may have counted as often as allowed: a falling line may not mean less."
+        "Later {unit}s are undercounted more, since people reach their limit: a falling line may not mean a decline."
     ),
     "series_people": lambda v: (
         f"{_code(v['names'])}: a person counts once per {v['unit']}, so totals are not numbers of distinct people."

@@ -54,7 +54,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
 
 
 def _what_errors_mean(answer: Answer) -> str:
-    """Say from which number the ± of an answer is the distance, with 95 % confidence."""
+    """Explain the ± of an answer: what it includes, and what it is a distance to."""
     if answer.interval == "population":
         return (
             "The errors (± population) are about the noise and about sampling: with 95 % confidence each value is that "
@@ -69,7 +69,7 @@ def _what_errors_mean(answer: Answer) -> str:
 
 
 def not_guaranteed(answer: Answer) -> list[str]:
-    """Return statements about an answer that readers might wrongly assume otherwise."""
+    """Return statements that correct likely misunderstandings of an answer."""
     result = [
         "A single answer may be off by more than its ±: about one in twenty is.",
         _what_limits_do(answer),
@@ -86,7 +86,7 @@ def not_guaranteed(answer: Answer) -> list[str]:
 
 
 def _what_limits_do(answer: Answer) -> str:
-    """Say what bounds and limits leave out, which the ± does not include."""
+    """Explain that the ± does not include what bounds and limits leave out, and whether that was estimated."""
     bounds = "What the bounds cut off is not in the ±."
     if answer.clipped_share:
         where = "stands beside each count" if is_total(answer) else "is named in the notes, for all groups together"

@@ -238,6 +238,8 @@ class Attribute:
     def codes(self, values: Sequence[Any], depth: int = -1) -> Integers:
         """Return the index of each value among the keys of a level, by default the finest; -1 for other values.
 
+        ``depth`` counts levels from 1, the coarsest. Other values get the index of ``other`` if there is such a key.
+
         >>> Attribute.flat("sex", ["f", "m"]).codes(["m", "x", None])
         array([ 1, -1, -1])
         >>> Attribute.flat("sex", ["f", "m"], null=True, other="other").codes(["m", "x", None])

@@ -257,11 +257,11 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
     noisy, variance
         Noisy counts, and the variances of their noise.
     expected
-        What each count would be if those of one parent were equal: cells of similar expectation are alike.
+        What each count would be if those of one parent were equal; cells of similar expectation share a prior.
     """
     mean, spread = np.maximum(noisy, 0.0), variance.copy()
     mean[expected <= 0] = spread[expected <= 0] = 0.0
-    kinds = _alike(variance, expected)
+    kinds = _kinds(variance, expected)
     order = np.argsort(kinds, kind="stable")
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(kinds[order])) + 1, [len(kinds)]])
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -277,22 +277,22 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
     return mean, spread
 
 
-def _alike(variance: Floats, expected: Floats) -> Integers:
-    """Return a group for each cell, by its variance and expectation; -1 where nothing is estimated.
+def _kinds(variance: Floats, expected: Floats) -> Integers:
+    """Return the number of each cell's kind, by its variance and expectation; -1 where nothing is estimated.
 
-    Variances of one group agree within a factor of about 1.4 (half steps of log2) and expectations within about 1.6.
-    The two numbers are stored in one, with 4096 added to keep them positive.
+    Variances of one kind agree within a factor of about 1.4 (half steps of log2) and expectations within about 1.6.
+    The two numbers are stored in one, with 4096 added to keep them positive. Kinds with few cells are merged.
     """
     known = (variance > 0) & (expected > 0)
     with np.errstate(divide="ignore"):
         noise = np.rint(2 * np.log2(np.where(known, variance, 1.0)))
         size = np.rint(1.5 * np.log2(np.where(known, expected, 1.0)))
     kinds = ((noise + 4096) * _SIZES + size + 4096).astype(np.int64)
-    return np.where(known, _merged(kinds, known), -1)
+    return np.where(known, _with_enough_cells(kinds, known), -1)
 
 
-def _merged(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
-    """Return kinds of one variance and of neighboring expectations in one, until each has enough members."""
+def _with_enough_cells(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
+    """Merge kinds of equal variance and neighboring expectations until each has ``_LEAST_GROUP`` cells."""
     different, which, counts = np.unique(kinds[known], return_inverse=True, return_counts=True)
     merged = np.empty_like(different)
     start, members = 0, 0

@@ -201,7 +201,10 @@ class MarginalMechanism:
 
     @cached_property
     def multipliers(self) -> dict[Levels, int]:
-        """Return the power of two with which the contrasts of each residual are multiplied before noise is added."""
+        """Return the power of two with which the contrasts of each residual are multiplied before noise is added.
+
+        It makes the smallest scale of noise at least ``_FINEST_SCALE`` steps, so that whole numbers are fine enough.
+        """
         result = {}
         for levels, rate in self.rates.items():
             smallest = min(square for _, square in self.residuals.groups(levels)) / rate

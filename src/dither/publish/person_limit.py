@@ -176,7 +176,7 @@ def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonL
     >>> card = Card("visits", "", {"who": ColumnCard("integer")}, unit="who")
     >>> print(*limit_notes(card, 4, Fraction(1, 20))[:3], sep="\\n")
     Each person counts for at most 4 rows.
-    All rows of a person with more count, each for less; the ± and intervals are of these counts.
+    Rows of people with more are weighted down; the ± and intervals are of the weighted counts.
     What the limit excludes will be learned and stated beside the ±, which does not include it.
     """
     if card.unit is None:

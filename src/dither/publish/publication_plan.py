@@ -658,7 +658,7 @@ class Plan:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Return the plan as it is written into ``publication.json``."""
+        """Return the plan as plain values for ``publication.json``."""
         columns = [
             {
                 "levels": [*item.attribute.level_names],

@@ -226,13 +226,16 @@ class Synthesizer:
 
     @cached_property
     def first_tables(self) -> list[Clique]:
-        """Return the tables that are measured first: of each attribute alone, or together with the target."""
+        """Return the tables that are measured first: of each attribute alone, or with the target if there is one.
+
+        Pairs that are too large for a candidate are replaced by the attribute alone.
+        """
         names = [attribute.name for attribute in self.domain.attributes]
         if self.target is None:
             return self._singles()
-        place = names.index(self.target)
-        pairs = [tuple(sorted((i, place))) for i in range(len(names)) if i != place]
-        return [pair if pair in self.candidates else (sum(pair) - place,) for pair in pairs] or self._singles()
+        target = names.index(self.target)
+        pairs = {i: tuple(sorted((i, target))) for i in range(len(names)) if i != target}
+        return [pair if pair in self.candidates else (i,) for i, pair in pairs.items()] or self._singles()
 
     @property
     def typical_cell(self) -> TypicalCell:

@@ -160,7 +160,10 @@ class Staircase:
         return -(2.0**-40) / math.expm1(-float(self.epsilon))
 
     def quantile(self, u: Floats) -> None:
-        """Replace u by its quantile in place: the step from ln u, the point on it by linear interpolation."""
+        """Replace u by its quantile in place: the step from ln u, the point on it by linear interpolation.
+
+        With s and W of the class, ``slope = W / (1 - s)``, ``shrink = s`` and ``knot = s / W``, the tail at gamma.
+        """
         epsilon, slope, shrink, knot = self._floats
         step = np.log(u)
         step /= -epsilon

@@ -327,12 +327,16 @@ class _FixedParts:
 
     @cached_property
     def _constants(self) -> tuple[float, float, float]:
-        """Return powers of two that change sides where a difference would overflow or the factor underflow."""
+        """Return (shrink, reference * shrink, factor / shrink), with shrink a power of two so small that differences of
+        scores do not overflow and the scaled factor does not underflow."""
         power = 600 if self.factor < _TINY else 2
         return 2.0**-power, self.reference * 2.0**-power, float(self.factor * 2**power)
 
-    def _of(self, scores: Floats, counts: NDArray[np.int64] | None) -> Floats:
-        """Return ``factor * (score - reference) + ln(count) - lead``, in floats."""
+    def _compute(self, scores: Floats, counts: NDArray[np.int64] | None) -> Floats:
+        """Return ``factor * (score - reference) + ln(count) - lead``, in floats.
+
+        ``shrink`` scales scores down and ``slope`` is the factor scaled up, against overflow and underflow.
+        """
         shrink, reference, slope = self._constants
         fixed: Floats = (scores * shrink - reference) * slope
         if counts is not None:
@@ -343,7 +347,7 @@ class _FixedParts:
     def at(self, indices: NDArray[np.int64]) -> Floats:
         """Return the fixed parts of some candidates; -inf only for those that never win."""
         scores = self.scores[indices]
-        fixed = self._of(scores, None if self.counts is None else self.counts[indices])
+        fixed = self._compute(scores, None if self.counts is None else self.counts[indices])
         return np.where(scores > -np.inf, np.maximum(fixed, _LOWEST), -np.inf)
 
     def largest(self, block: slice) -> float:

@@ -58,7 +58,7 @@ def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, floa
 
 
 def ends(bounds: Any) -> tuple[float, float]:
-    """Return the bounds as floats whose difference has all its digits.
+    """Return the bounds as floats; refuse bounds whose difference could overflow or underflow.
 
     >>> ends((0, 120))
     (0.0, 120.0)

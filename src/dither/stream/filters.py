@@ -186,7 +186,10 @@ class Bands:
         return all(a >= b for a, b in pairwise(sequence))
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """Return the norm of the sum of the columns 0, b, 2b, ..., exactly."""
+        """Return the l2 norm of the sum of the filter's columns 0, b, 2b, ..., b the separation, rounded up.
+
+        There is a column for each participation: a person's values at these steps move the fresh noise that far.
+        """
         column = np.zeros(self.length, dtype=object)
         column[: len(self.coefficients) + 1] = [1 << self.bits, *self.coefficients]
         total = column.copy()

@@ -306,6 +306,7 @@ class Series(NotIterable):
     spec: SeriesSpec
 
     def __repr__(self) -> str:
+        """Return the table, the aggregates, the groups and the calendar in one line."""
         spec, calendar = self.spec, self.spec.calendar
         parts = [f"{name} = {aggregate.kind}" for name, aggregate in spec.query.aggregates.items()]
         parts += [f"by {group.name}" for group in spec.query.groups]
@@ -372,9 +373,9 @@ class Series(NotIterable):
         return self._answer(released, target, window, remaining, replayed)
 
     def _recorded(self, record: SeriesRecord, before: _RecordedPoints | None = None) -> _RecordedPoints:
-        """Return the released points, and the mechanism that was recorded with the first of them.
+        """Read the released points, and the mechanism that was recorded with the first of them.
 
-        Those that were read ``before`` are not read again.
+        ``before`` are points that were read already, to which new ones are added.
         """
         spec, lanes = self.spec, len(self.spec.lanes)
         mechanism = None if before is None or not before.advances else before.mechanism

@@ -120,6 +120,7 @@ class ReleaseOptions:
     )
 
     def __post_init__(self) -> None:
+        """Check the type and the range of every option."""
         if self.epsilon is not None:
             arguments.epsilon(self.epsilon)
         if isinstance(self.error, str):

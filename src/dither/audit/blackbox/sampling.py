@@ -190,7 +190,7 @@ class Sampler:
             self._pool.join()
 
     def rounds(self, count: int) -> Runs:
-        """Draw ``count`` rounds, each with an independent coin."""
+        """Run the function ``count`` times, each on the data set that an independent fair coin chooses."""
         labels = coin_flips(count)
         size = _CHUNK if self._bar is None else max(_MIN_CHUNK, count // 50)
         if self._pool is not None:

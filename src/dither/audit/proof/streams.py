@@ -35,7 +35,7 @@ _POINT_BITS = 160
 
 
 def stream_evidence(plan: StreamPlan) -> Evidence:
-    """Return the evidence of the whole transcript of a plan."""
+    """Return the evidence of the whole transcript of a plan: noise under the largest shift of any segment."""
     enclosed = [_shift(plan, segment) for segment in plan.segments]
     shift = max(low for low, _ in enclosed), max(high for _, high in enclosed)
     if plan.pure:

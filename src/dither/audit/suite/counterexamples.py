@@ -122,7 +122,10 @@ def wrong_flips(x: int, size: int) -> Outputs:
 
 
 def chosen_hash(x: int, size: int) -> Outputs:
-    """Return the reports of a client that draws its hash function again if two categories have one hash."""
+    """Return the reports of a client that draws its hash function again if its category and the next have one hash.
+
+    That makes the function depend on the category, which local hashing forbids.
+    """
     g = _HASHING.hash_range
     add, multiply = field_tables(g)
     reports = repeated_reports(_HASHING, x, size)

@@ -236,7 +236,7 @@ def _rows(
 
 
 def _not_promised(publication: Publication) -> list[str]:
-    """Return statements about a publication that readers might wrongly assume otherwise."""
+    """Return statements that correct likely misunderstandings of a publication."""
     result = [
         "A single value may be off by more than its ±: about one in twenty is.",
         "Domains, bins and lookups are taken to be public. If they were read off the data, the promise does not cover "

@@ -95,8 +95,8 @@ def _ensure(ledger: Ledger, card: Card) -> bool:
 
 
 def _limits_to_restate(ledger: Ledger, card: Card) -> dict[bool, Guarantee]:
-    """Return the limits that the card changed after its accounts were opened, keyed by whether they apply to each
-    person; none once anything was charged, to this dataset or another one with the same people."""
+    """Return the limits that the card states differently from the ledger, True for that of each person, False for the
+    dataset's. Empty once anything was charged to datasets of these people."""
     accounts = ledger.accounts()
     here = next((a for a in accounts if (a.owner, a.kind) == (card.name, "dataset")), None)
     if here is None:
@@ -186,12 +186,11 @@ class TableAccounts:
         return not self._charged
 
     def first_notes(self, analyst: str | None) -> list[Note]:
-        """Return the note that a first answer has: nothing was charged to this table in this ledger before. Later
-        answers have none.
+        """Return a note if this is the first answer from this ledger about the table; later answers have none.
 
-        A ledger that is known to be older is refused: by its receipt, or by what is left of it. Beyond that only
-        somebody who had answers before can tell that it was replaced, so it is said to analysts, who have accounts of
-        their own. Whoever asks without one has the card, and has just started the ledger.
+        A ledger that receipts prove to be older is refused. Otherwise only an analyst who had answers before can tell
+        that it was replaced, so the note is for analysts with accounts. Without one, the caller has the card, and has
+        just started the ledger.
         """
         if not self._unanswered and not self.never_charged:
             return []
@@ -333,8 +332,8 @@ _NOT_ABOUT_WHOM = frozenset({"is", "aggregates", "shape", "post", "epsilon", "de
 
 
 def _asked_the_same_people(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Return whether an earlier charge, under this request's card, was for a question about everybody whom this
-    request is about: about the same table, and either all its rows or those of the same WHERE and GROUP BY."""
+    """Return whether an earlier charge was for all people of this request: under its card and about its table, with
+    either all rows or the same WHERE and GROUP BY."""
     asked = json.loads(charge["asked"]) if charge.get("asked") else None
     if not isinstance(asked, dict) or asked.get("card") != request.get("card"):
         return False

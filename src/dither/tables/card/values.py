@@ -199,7 +199,10 @@ def format_problem(format: str, kind: str) -> str:
 
 
 def parts_of(format: str) -> list[DatePart]:
-    """Split a format of dates into its parts, in order."""
+    """Split a format of dates into its parts, in order, each with its least and largest number of digits.
+
+    Parts next to each other must have all digits, so that the text can be split; a year always has four.
+    """
     pieces = re.findall(r"%([YmdHMS])|([^%])", format)
     result = []
     for place, (name, sign) in enumerate(pieces):

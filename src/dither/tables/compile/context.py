@@ -236,8 +236,11 @@ class StatementContext:
         by: Sequence[str],
         before: Sequence[tuple[str, exp.Select]],
     ) -> exp.Select:
-        """Return the whole statement: lines summed by groups, with private keys numbered before and put back after.
-        ``before`` are further tables that it reads."""
+        """Return the whole statement: ``totals`` of the lines, grouped ``by`` these columns.
+
+        Private keys are replaced by numbers first, and put back at the end. ``before`` are tables (name and statement)
+        that it reads.
+        """
         keys = [plain_column(name) for name in by]
         summed = select(
             [*keys, *(alias(node, name) for name, node in totals.items())], relation(lines, "kept"), group_by=keys
@@ -326,8 +329,7 @@ class StatementContext:
     def counted(
         self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """Return the rows in the groups of each person that count, and tables (name and statement) that are read before
-        them.
+        """Return the rows in those groups of each person that count, and tables (name and statement) that they need.
 
         ``columns`` are the computed columns of each row by name, ``where`` the conditions on them. Where more groups of
         a person may occur than count, those with the smallest hashes count: DuckDB joins with the chosen groups, other
@@ -357,9 +359,11 @@ class StatementContext:
         return select([every], relation(asked, "a"), joins=[kept], where=where), [("asked", lines)]
 
     def weighted(self, lines: exp.Select, limits: Limits) -> tuple[exp.Select, list[tuple[str, exp.Select]], exp.Expr]:
-        """Return lines with the column ``w``, the weight of their person by the l1 norm: min(1, R / N) for N rows
-        and the limit R; tables the statement reads before; and the sum of weights in units of 2^-bits. Where every
-        row is a person, the lines are unchanged and the sum is their number."""
+        """Return lines with a column ``w``, tables (name and statement) that they need, and the sum of the weights.
+
+        ``w`` is the weight of the person by the l1 norm, min(1, R / N) for N rows and the limit R, in units of 2^-bits.
+        Where every row is a person, the lines are unchanged and the sum is their number.
+        """
         if self.card.unit is None:
             return lines, [], count_rows()
 

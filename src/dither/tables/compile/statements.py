@@ -771,7 +771,7 @@ def person_periods(context: StatementContext, measures: Sequence[Measure], perio
 
 
 def _value(measure: Measure, context: StatementContext) -> exp.Expr | None:
-    """Return what a measure reads of each row."""
+    """Return the value that a measure adds up, or 1 (NULL for NULL) if it counts values; None for rows and people."""
     if measure.kind in ("rows", "people"):
         return None
     moments = measure.moments

@@ -505,8 +505,7 @@ def keys_and_ties(query: Query, card: Card, listed_only: bool = False) -> tuple[
 
 
 def make_keys_public(asked: Aggregation) -> str:
-    """Return how a question can be asked of public keys: what a relation counts can be cut off, other keys can be
-    listed."""
+    """Return advice on making the keys of a question public: limit computed numbers, or list the keys in the card."""
     find = asked.find
     for group, listed in zip(asked.query.groups, asked.asked_keys, strict=True):
         if listed is None and expressions.compile(group.value, find).range is not None:

@@ -186,7 +186,10 @@ def _as_type(point: float, kind: str) -> Any:
 
 
 def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows | None:
-    """Return what the profile of a card says about the rows of an aggregation; None where there is none."""
+    """Return the rows of an aggregation by the card's profile; None without one, or for joins and other relations.
+
+    Columns are followed through projections and one table per person; conditions keep shares of the rows.
+    """
     base = base_of(card)
     if base.profile is None:
         return None

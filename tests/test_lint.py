@@ -32,7 +32,6 @@ TESTED_BY = {
     "mechanisms/test_contract.py": "pictures",
     "local/test_protocol.py": "estimates hadamard_response sketch subset_selection",
     "ledger/test_store.py": "schema",
-    "randomness/test_discrete.py": "coins discrete_gaussian",
     "present/test_deployment.py": "pages/deployment",
     "present/test_publication.py": "pages/publication",
     "present/test_chart.py": "drawing",

@@ -194,7 +194,7 @@ import json, os, signal, sys
 import duckdb, numpy as np, pandas, pyarrow as pa, sqlalchemy.dialects.sqlite, dither as dp
 import dither.stream, dither.tables.engines
 from datetime import date, timedelta
-from dither.randomness.normal import Normal
+from dither.randomness.laws import Normal
 Normal().quantile(np.array([0.5]))  # its table is made by the first draw
 ledger_class = dp.ledger.Ledger
 """

@@ -16,7 +16,7 @@ import pytest
 from dither import ApproxDP, BoundedLaplace, Gaussian, Laplace, MixedNoise, PureDP, RandomizedResponse, Staircase
 from dither.guarantees import ZCDP
 from dither.randomness import SeededSource
-from dither.randomness.seeded import is_seeded
+from dither.randomness.source import is_seeded
 from support import each, label, refuses
 
 SCALARS = [

@@ -14,7 +14,7 @@ from divergence import budget, discrete_laplace, hockey_stick_of_densities, numb
 
 from dither import ApproxDP, Laplace, ProposeTestRelease, sensitivity
 from dither.randomness import SeededSource
-from dither.randomness.seeded import is_seeded
+from dither.randomness.source import is_seeded
 from support import FALSE_ALARM, ScriptedSource, assert_distribution, surprise
 
 CASES = [(0.1, 1e-3), (1, 1e-6), (1, 0.3), (4, 1e-9), (30, 1e-12)]

@@ -15,7 +15,7 @@ from scipy import stats
 
 from dither import ApproxDP, InvalidArgument, NotPrivate, PureDP, SmoothNoise, sensitivity
 from dither.randomness import SeededSource, round_nearest_all
-from dither.randomness.seeded import is_seeded
+from dither.randomness.source import is_seeded
 from support import FALSE_ALARM, each, refuses, surprise
 
 KINDS: list[Any] = ["laplace", "gaussian", "cauchy", "student", "power"]

@@ -31,9 +31,7 @@ from dither.randomness import (
     integer_steps,
     uniform_integers,
 )
-from dither.randomness.coins import trial, trials
-from dither.randomness.discrete import _split_low
-from dither.randomness.discrete_gaussian import _acceptance, _exact_acceptance
+from dither.randomness.discrete import _acceptance, _exact_acceptance, _split_low, trial, trials
 from dither.randomness.lattice import MAGNITUDE
 from support import (
     PRECISION,

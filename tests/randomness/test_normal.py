@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dither.randomness import Normal
-from dither.randomness.laws import LOW
-from dither.randomness.normal import _half_normal_quantile, _table
+from dither.randomness.laws import LOW, _half_normal_quantile, _table
 
 CELLS = 19 << 7
 
@@ -71,7 +70,7 @@ def test_one_is_zero_noise() -> None:
 
 
 def test_a_wrong_library_is_noticed_when_the_table_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dither.randomness.normal as module
+    import dither.randomness.laws as module
 
     monkeypatch.setattr(module, "_half_normal_quantile", lambda u: _half_normal_quantile(u) + 1e-11)
     with pytest.raises(ArithmeticError, match="certified"):

@@ -18,7 +18,7 @@ from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
 from dither.present import chart, markup
 from dither.randomness import Source, resolve
-from dither.randomness.seeded import NOTICE
+from dither.randomness.source import NOTICE
 
 Floats = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from dither.local.protocol import Codes
 from dither.local.reports import WIRE_CODES, Records
 from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.randomness.biased_bits import BiasedBits
-from dither.randomness.coins import enclose_rational
+from dither.randomness.discrete import enclose_rational
 
 
 @dataclass(frozen=True)

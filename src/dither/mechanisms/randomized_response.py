@@ -23,7 +23,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms.additive import plain_value
 from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
-from dither.randomness.seeded import NOTICE
+from dither.randomness.source import NOTICE
 from dither.validation import as_label, as_values
 
 _BITS = 80

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.randomness import Source, mark
-from dither.randomness.seeded import NOTICE
+from dither.randomness.source import NOTICE
 from dither.validation import saturate
 
 Scalar = int | float | Fraction

@@ -6,16 +6,22 @@
 """
 
 from dither.public_module import name_by_home as _name_by_home
-from dither.randomness.coins import bernoulli, bernoulli_exp, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.discrete import (
     MAX_SCALE,
     MIN_SCALE,
     SPLIT_SCALE,
+    bernoulli,
+    bernoulli_exp,
+    discrete_gaussian,
+    discrete_gaussian_one,
     discrete_laplace,
     discrete_laplace_one,
     geometric,
+    trial,
+    trials,
+    uniform_integer,
+    uniform_integers,
 )
-from dither.randomness.discrete_gaussian import discrete_gaussian, discrete_gaussian_one
 from dither.randomness.lattice import (
     BLOCK,
     draw_one,
@@ -24,10 +30,8 @@ from dither.randomness.lattice import (
     round_nearest_all,
     spacing,
 )
-from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, Student, truncated_tail
-from dither.randomness.normal import Normal
+from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Normal, Staircase, Student, truncated_tail
 from dither.randomness.race import Variate, exponential_race, noisy_top_k
-from dither.randomness.seeded import is_seeded, mark
 from dither.randomness.source import (
     SYSTEM,
     LazyUniform,
@@ -36,6 +40,8 @@ from dither.randomness.source import (
     SystemSource,
     drawn_from,
     is_secure,
+    is_seeded,
+    mark,
     resolve,
 )
 

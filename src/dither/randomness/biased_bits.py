@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument
 from dither.exact import Enclosure
-from dither.randomness.coins import uniform_integers
+from dither.randomness.discrete import uniform_integers
 from dither.randomness.source import LazyUniform, Source, Threshold, Words
 
 Bytes = NDArray[np.uint8]

@@ -15,7 +15,7 @@ from dither.guarantees import Guarantee
 from dither.inference.intervals import Interval, RankInterval
 from dither.neighbors import Neighbors
 from dither.present import chart, markup
-from dither.randomness.seeded import NOTICE
+from dither.randomness.source import NOTICE
 
 
 class Estimate:

@@ -2,7 +2,7 @@
 
 Source: document 1 and Wasserman and Zhou (2010). Document 1 says that the mechanism's rate, n^(-1/3) for any number r
 of dimensions, is faster than that of the other epsilon-DP releases, and that nobody knows how to draw it. It is drawn
-exactly here, on a line and on narrow grids (``dither.density.ks_grid``), and compared with the noisy, the perturbed and
+exactly here, on a line and on narrow grids (``dither.density.ks``), and compared with the noisy, the perturbed and
 the smoothed histogram for r = 1, 2, 3; the last column is a noisy histogram on the mechanism's own narrow grid.
 
 In more dimensions the rates decide. Noisy counts on V cells a side have an error of order V^(r/2)/(n epsilon) from the

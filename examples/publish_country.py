@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 
 import dither as dp
 from dither.present import write_html
-from dither.present.pages.treemap import CLASSES, color_of, layout
+from dither.present.pages.publication import CLASSES, color_of, layout
 from dither.publish import Attribute, Domain, MarginalPlan, Publication, table_spec
 
 LEVELS = ["region", "district", "county", "town", "quarter", "block"]

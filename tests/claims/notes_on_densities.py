@@ -11,9 +11,8 @@ from claim import Computed, Computing, close, neighbors, replaced, sensitivity, 
 from scipy import integrate, special, stats
 
 import dither as dp
-from dither.density.histograms import smallest_theta
-from dither.density.ks import PathProblem, forward
-from dither.density.ks_grid import GridProblem
+from dither.density.ks import GridProblem, PathProblem, forward
+from dither.density.release import smallest_theta
 
 claims = Computing(1)
 

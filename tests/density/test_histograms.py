@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither import AddRemove, Laplace, ReplaceOne
-from dither.density import histograms
+from dither.density.release import (
+    default_bins,
+    default_ks,
+    default_smoothed,
+    noisy_counts,
+    perturbed,
+    smallest_theta,
+    smoothed_draws,
+)
 from dither.density.result import on_simplex
 from dither.randomness import SeededSource
 from support import FALSE_ALARM, SOON_S, surprise
@@ -25,7 +33,7 @@ mp.mp.dps = 40
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 1, 1), (4, 3, 2), (10, 1000, 50), (64, 7, 9), (3, 10**6, 1)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(5)])
 def test_the_smallest_theta(m: int, n: int, k: int, epsilon: Fraction) -> None:
-    theta = histograms.smallest_theta(m, n, k, epsilon)
+    theta = smallest_theta(m, n, k, epsilon)
 
     def worst(t: Fraction) -> Fraction:
         """The largest ratio of a cell's chances over all pairs of neighboring tables."""
@@ -41,7 +49,7 @@ def test_the_smallest_theta(m: int, n: int, k: int, epsilon: Fraction) -> None:
 
 def test_smoothed_draws_are_private_by_enumeration() -> None:
     m, n, k, epsilon = 3, 3, 2, Fraction(1)
-    theta = histograms.smallest_theta(m, n, k, epsilon)
+    theta = smallest_theta(m, n, k, epsilon)
     assert theta <= 1
     laws = {}
     for records in itertools.product(range(m), repeat=n):
@@ -58,7 +66,7 @@ def test_smoothed_draws_are_private_by_enumeration() -> None:
 
 def test_smoothed_draws_follow_the_mixture() -> None:
     cells = np.array([0, 0, 0, 2])
-    counts = histograms.smoothed_draws(cells, 4, 40_000, Fraction(1, 5), SeededSource(1))
+    counts = smoothed_draws(cells, 4, 40_000, Fraction(1, 5), SeededSource(1))
     assert surprise(counts, np.array([0.65, 0.05, 0.25, 0.05])) > FALSE_ALARM
     assert surprise(counts, np.array([0.6375, 0.0625, 0.2375, 0.0625])) < FALSE_ALARM
 
@@ -96,7 +104,7 @@ def test_the_simplex_is_the_nearest_point(values: list[int], scale: int) -> None
 
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=9))
 def test_perturbed(noisy: list[int]) -> None:
-    result = histograms.perturbed(np.array(noisy))
+    result = perturbed(np.array(noisy))
     assert np.all(result >= 0)
     assert result.sum() == pytest.approx(1)
     if max(noisy) > 0:
@@ -119,7 +127,7 @@ def test_counts_change_by_at_most_the_sensitivity_of_the_mechanism() -> None:
 @pytest.mark.parametrize(("neighbors", "scale"), [(ReplaceOne, 2.0), (AddRemove, 1.0)])
 def test_the_noise_on_each_count(neighbors: Any, scale: float) -> None:
     mechanism = Laplace(dp.sensitivity.histogram(neighbors=neighbors), 1)
-    noise = histograms.noisy_counts(np.full((100, 200), 7), mechanism, SeededSource(9)) - 7
+    noise = noisy_counts(np.full((100, 200), 7), mechanism, SeededSource(9)) - 7
     assert noise.shape == (100, 200)
     k = np.arange(-60, 61)
     for width, fine in ((scale, True), (1.2 * scale, False)):
@@ -131,9 +139,9 @@ def test_the_noise_on_each_count(neighbors: Any, scale: float) -> None:
 def test_default_sizes() -> None:
     for n in (1, 2, 10, 1000, 10**7):
         for epsilon in (1e-6, 0.1, 1.0, 10.0, 1e6):
-            assert 2 <= histograms.default_bins(n, epsilon) <= 4096
-            cells, k = histograms.default_ks(n, epsilon)
+            assert 2 <= default_bins(n, epsilon) <= 4096
+            cells, k = default_ks(n, epsilon)
             assert 2 <= cells <= min(k, 200)
-            m, k = histograms.default_smoothed(n, epsilon)
+            m, k = default_smoothed(n, epsilon)
             assert m >= 2
             assert k >= 1

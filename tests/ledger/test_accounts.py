@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.ledger.accounts import charge_each, opened
-from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, Amount, Limit, Price
+from dither.ledger.accounts import DELTA_UNIT, LOSS_UNIT, Amount, Limit, Price, charge_each, opened
 from support import refuses
 
 pytestmark = pytest.mark.slow

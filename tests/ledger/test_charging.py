@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import dither as dp
 from dither.budget_hooks import spends
 from dither.ledger import charging
+from dither.ledger.accounts import Price, exact_cost
 from dither.ledger.recorded import encode
-from dither.ledger.units import Price, exact_cost
 from dither.randomness import SeededSource, mark
 from support import refuses
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 import dither as dp
 from dither.ledger import people
+from dither.ledger.accounts import LOSS_UNIT, Amount
 from dither.ledger.store import LedgerStore
-from dither.ledger.units import LOSS_UNIT, Amount
 from support import each, refuses
 
 Ledger = dp.ledger.Ledger

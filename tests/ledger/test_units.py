@@ -13,8 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.ledger.accounts import Account, opened
-from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, MAX_AMOUNT, Amount, Limit, Price, cost, guarantee_of
+from dither.ledger.accounts import (
+    DELTA_UNIT,
+    LOSS_UNIT,
+    MAX_AMOUNT,
+    Account,
+    Amount,
+    Limit,
+    Price,
+    cost,
+    guarantee_of,
+    opened,
+)
 from support import each, refuses
 
 LOSSES = st.one_of(st.floats(1e-20, 10), st.fractions(Fraction(1, 10**20), 10), st.integers(1, 10))

@@ -13,9 +13,9 @@ from scipy.linalg import hadamard
 import dither as dp
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.local.bases import index_bytes
-from dither.local.estimates import LocalFrequencies
 from dither.local.hadamard_response import hadamard_transform
 from dither.local.labels import integers, read_categories
+from dither.local.reports import LocalFrequencies
 from dither.randomness import SeededSource
 
 from .laws import PROTOCOLS

@@ -17,7 +17,6 @@ import dither as dp
 from dither import present
 from dither.cli.app import main
 from dither.ledger.accounts import Remaining
-from dither.present import words
 from dither.present.notes import Note
 from dither.present.pages import answer as pages
 from dither.stream.series_answer import SeriesAnswer
@@ -240,10 +239,10 @@ def test_writing_is_whole_or_refused(tmp_path: Path):
 
 
 def test_words_round_the_promise_up():
-    assert words.factor(dp.PureDP(1e-05)) == "1.01"
-    assert words.factor(dp.PureDP(300)) is None
-    assert "nearly as likely" in words.guaranteed(simple(cost=dp.ZCDP(0.1)), False)[0]
-    assert "probability of at most δ" in words.guaranteed(simple(cost=dp.ApproxDP(1, 1e-7)), False)[0]
+    assert pages.factor(dp.PureDP(1e-05)) == "1.01"
+    assert pages.factor(dp.PureDP(300)) is None
+    assert "nearly as likely" in pages.guaranteed(simple(cost=dp.ZCDP(0.1)), False)[0]
+    assert "probability of at most δ" in pages.guaranteed(simple(cost=dp.ApproxDP(1, 1e-7)), False)[0]
 
 
 @pytest.fixture

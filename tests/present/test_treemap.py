@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dither.present.pages.treemap import layout, treemap
+from dither.present.pages.publication import layout, treemap
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,8 +13,8 @@ import pytest
 import dither as dp
 from dither.publish import Attribute, Domain
 from dither.publish.counting import Counting
-from dither.release import progress
-from dither.release.progress import with_progress
+from dither.release import pipeline
+from dither.release.pipeline import with_progress
 from dither.tables.query.tree import Column
 from support import PATIENCE_S, eventually
 from tables.refusals.samples import flights
@@ -35,7 +35,7 @@ def _wait_for(out: io.StringIO, text: str) -> None:
 
 def test_the_statement_and_the_seconds_are_shown_and_then_gone():
     out, seconds = Terminal(), itertools.count(0, 7)
-    with progress.Progress(2, out, delay=0, interval=0.001, clock=lambda: next(seconds)) as shown:
+    with pipeline.Progress(2, out, delay=0, interval=0.001, clock=lambda: next(seconds)) as shown:
         shown.next_statement()
         _wait_for(out, "statement 1 of 2, 7 s")
         shown.next_statement()
@@ -48,23 +48,23 @@ def test_the_statement_and_the_seconds_are_shown_and_then_gone():
 
 def test_a_short_question_shows_nothing():
     out = Terminal()
-    with progress.Progress(1, out, delay=PATIENCE_S) as shown:
+    with pipeline.Progress(1, out, delay=PATIENCE_S) as shown:
         shown.next_statement()
     assert out.getvalue() == ""
 
 
 def test_a_terminal_that_is_gone_loses_no_answer():
     out = Terminal()
-    with progress.Progress(1, out, delay=0, interval=0.001):
+    with pipeline.Progress(1, out, delay=0, interval=0.001):
         _wait_for(out, "statement")
         out.close()
 
 
 def test_streams_that_nobody_watches():
-    assert not progress.is_watched(io.StringIO())
-    assert progress.is_watched(Terminal())
+    assert not pipeline.is_watched(io.StringIO())
+    assert pipeline.is_watched(Terminal())
     notebook = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
-    assert progress.is_watched(notebook)
+    assert pipeline.is_watched(notebook)
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
@@ -78,8 +78,8 @@ def test_a_question_shows_its_progress_on_a_terminal_only(monkeypatch, stream):
                 _wait_for(out, "statement 1 of 2")
             return answered(statement)
 
-        shown = functools.partial(progress.Progress, delay=0, interval=0.01, clock=lambda: 0.0)
-        monkeypatch.setattr(progress, "Progress", shown)
+        shown = functools.partial(pipeline.Progress, delay=0, interval=0.01, clock=lambda: 0.0)
+        monkeypatch.setattr(pipeline, "Progress", shown)
         monkeypatch.setattr(table.engine, "run", slow)
         monkeypatch.setattr(sys, "stderr", out)
         table.sql(SQL).release(epsilon=1)
@@ -91,7 +91,7 @@ def test_a_question_shows_its_progress_on_a_terminal_only(monkeypatch, stream):
 def test_statements_are_counted_where_somebody_watches(monkeypatch):
     shown = []
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(progress.Progress, "next_statement", lambda self: shown.append(self.text(0)))
+    monkeypatch.setattr(pipeline.Progress, "next_statement", lambda self: shown.append(self.text(0)))
     with dp.open(pa.table({"sex": ["f"]}), budget=dp.PureDP(1)) as table:
         counting = Counting(table, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
         counting.release([(1,)], dp.PureDP(1), {}, lambda *_: b"")

@@ -12,7 +12,7 @@ import uvicorn
 
 from dither.server import run
 from dither.server.config import Config
-from dither.server.header_timeout import HeaderTimeoutProtocol
+from dither.server.limits import HeaderTimeoutProtocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

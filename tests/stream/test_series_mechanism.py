@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dither import ApproxDP, NotPrivate, PureDP
-from dither.stream import series_mechanism
-from dither.stream.series_mechanism import Lane, SeriesMechanism, joint_sensitivity
+from dither.stream import series_spec
+from dither.stream.series_spec import Lane, SeriesMechanism, joint_sensitivity
 from support import refuses
 
 LANES = (Lane(3, 2.0), Lane(500, 7.0, Fraction(4)), Lane(1, 1.0))
@@ -21,7 +21,7 @@ BUDGETS = [ApproxDP(1, 1e-6), PureDP(1)]
 def test_a_series_goes_on_with_the_multipliers_that_it_recorded(budget, monkeypatch):
     """A later version that would choose others must not use them with the plan that was recorded."""
     first = SeriesMechanism.planned("daily", LANES, 2, budget, **SCHEMA)
-    monkeypatch.setattr(series_mechanism, "multipliers", lambda lanes, _: (9,) * len(lanes))
+    monkeypatch.setattr(series_spec, "multipliers", lambda lanes, _: (9,) * len(lanes))
     again = SeriesMechanism.from_record("daily", LANES, 2, first.record())
     assert again.factors == first.factors
     increments = np.arange(12, dtype=np.int64).reshape(2, 6)

@@ -28,8 +28,7 @@ from dither.tables.query.tree import (
     UnionAll,
 )
 from dither.tables.question import Question
-from dither.wire.rebuilding import rebuilt
-from dither.wire.requests import question_from_json, question_to_json
+from dither.wire.requests import question_from_json, question_to_json, rebuilt
 from support import refuses
 
 ROWS = pa.table(

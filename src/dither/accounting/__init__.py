@@ -24,19 +24,22 @@ from dither.accounting.accountants import (
 from dither.accounting.bridge import to_dp_event
 from dither.accounting.calibration import Calibration, calibrate, epsilon_for_error, split
 from dither.accounting.composition import privacy_curve
-from dither.accounting.events import Event, Parallel, PostProcessed, Sequential
-from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_ratio
-from dither.accounting.noise_events import (
+from dither.accounting.events import (
     Approximate,
     BoundedRange,
     Concentrated,
     DiscreteLaplaceNoise,
+    Event,
     GaussianNoise,
     LaplaceNoise,
+    Parallel,
+    PostProcessed,
     Pure,
     ResponseReport,
+    Sequential,
     pure_delta,
 )
+from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_ratio
 from dither.accounting.sampling import PoissonSampled, amplify, post_process
 from dither.accounting.shuffling import Shuffled, shuffled
 from dither.accounting.smooth import (

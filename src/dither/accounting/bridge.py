@@ -8,8 +8,18 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-from dither.accounting.events import Event, PostProcessed, Sequential, require_event, unknown
-from dither.accounting.noise_events import Concentrated, GaussianNoise, LaplaceNoise, Pure, ResponseReport
+from dither.accounting.events import (
+    Concentrated,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    PostProcessed,
+    Pure,
+    ResponseReport,
+    Sequential,
+    require_event,
+    unknown,
+)
 from dither.accounting.sampling import PoissonSampled
 from dither.exact import down, up
 

@@ -10,9 +10,19 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting.distribution import Losses, compose
-from dither.accounting.events import Event, Parallel, PostProcessed, Sequential, require_event, unknown
+from dither.accounting.events import (
+    BoundedRange,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    Parallel,
+    PostProcessed,
+    Pure,
+    Sequential,
+    require_event,
+    unknown,
+)
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
-from dither.accounting.noise_events import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
 from dither.errors import DitherError, NotPrivate
 from dither.exact import square_root, up

@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither import arguments
-from dither.accounting.events import ERROR, Event, require_event
-from dither.accounting.noise_events import GaussianNoise
+from dither.accounting.events import ERROR, Event, GaussianNoise, require_event
 from dither.accounting.pairs import Floats, LossPair, SampledPair
 from dither.errors import NotPrivate, WrongType
 from dither.exact import exp, exp_neg, log, up

@@ -127,9 +127,9 @@ def explain(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOption
 @expand_options
 def profile(card: str = _CARD_OR_URL, *, options: ProfileOptions) -> None:
     """Show the profile of a card's tables, or buy one: histograms of every column, for one charge."""
-    from dither.cli import profile as commands
+    from dither.cli import tables
 
-    commands.run(card, options)
+    tables.show_or_buy_profile(card, options)
 
 
 @app.command(cls=Command)

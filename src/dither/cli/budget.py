@@ -28,10 +28,9 @@ from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt
-from dither.ledger.accounts import HEADER, promised
+from dither.ledger.accounts import HEADER, Limit, promised
 from dither.ledger.chain import keep_receipt, read_receipt
 from dither.ledger.charging import DEFAULT_MAX_INCIDENTS, Closure
-from dither.ledger.units import Limit
 from dither.tables.card.model import Card
 from dither.tables.table import Table
 

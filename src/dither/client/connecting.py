@@ -15,7 +15,7 @@ from dither.errors import Cancelled, DitherError, InvalidArgument, WrongType
 from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.public_module import public_in
-from dither.release.progress import Progress, is_watched
+from dither.release.pipeline import Progress, is_watched
 from dither.tables.answer import Answer
 from dither.tables.card.model import with_recent_profile
 from dither.tables.card.values import clip, closest

@@ -5,7 +5,7 @@ post-processing: it costs no privacy, and only has to be right about the error.
 
 * :mod:`~dither.inference.grid`: the public grid on which values are counted, so that sums are sums of integers;
 * :mod:`~dither.inference.intervals`: kinds of intervals around a released number;
-* :mod:`~dither.inference.laws`: the law of the noise in a released number;
+* :mod:`~dither.inference.measured`: the law of the noise in a released number;
 * :mod:`~dither.inference.measured`: released numbers with what their noise may have been, and limits that follow;
 * :mod:`~dither.inference.moments`: mean, variance and standard deviation from noisy sums;
 * :mod:`~dither.inference.modes`: how probable it is that a selected key is the most common one;
@@ -26,8 +26,7 @@ from dither.inference.bernstein import BernsteinInterval
 from dither.inference.combine import combine, quotient
 from dither.inference.grid import Grid, bin_numbers
 from dither.inference.intervals import Around, AroundBounded, Interval, RankInterval, Root, WithinBounds, outward
-from dither.inference.laws import EXACT, STANDARD_NORMAL, NoiseLaw, level_table
-from dither.inference.measured import Measured, measured
+from dither.inference.measured import EXACT, STANDARD_NORMAL, Measured, NoiseLaw, level_table, measured
 from dither.inference.modes import mode_probability
 from dither.inference.moments import IntervalEstimate, mean, standard_deviation, variance
 from dither.inference.pairs import PairStatistic, PairSums, pair_statistic

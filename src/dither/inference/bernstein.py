@@ -19,8 +19,7 @@ from typing import Literal
 import numpy as np
 
 from dither.inference.intervals import Interval, outward
-from dither.inference.laws import EXACT, STANDARD_NORMAL, NoiseLaw
-from dither.inference.measured import Measured, measured
+from dither.inference.measured import EXACT, STANDARD_NORMAL, Measured, NoiseLaw, measured
 from dither.inference.moments import IntervalEstimate, mean, variance
 from dither.inference.population import population_mean, population_variance
 from dither.mechanisms import Laplace, MixedNoise

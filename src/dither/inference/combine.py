@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dither.errors import InvalidArgument
-from dither.inference.laws import NoiseLaw
-from dither.inference.measured import Array, Numbers, limits, measured
+from dither.inference.measured import Array, NoiseLaw, Numbers, limits, measured
 from dither.inference.moments import IntervalEstimate
 
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from dither.inference.laws import STANDARD_NORMAL, NoiseLaw, level_table
-from dither.inference.measured import Array
+from dither.inference.measured import STANDARD_NORMAL, Array, NoiseLaw, level_table
 
 _SAMPLES = 2000
 _SHRUNKEN_SAMPLES = 500

@@ -37,8 +37,7 @@ import numpy as np
 
 from dither.errors import InvalidArgument
 from dither.inference.intervals import Interval
-from dither.inference.laws import STANDARD_NORMAL, NoiseLaw
-from dither.inference.measured import Array, Measured, limits, measured
+from dither.inference.measured import STANDARD_NORMAL, Array, Measured, NoiseLaw, limits, measured
 from dither.inference.moments import IntervalEstimate, deviations, mean, variance
 
 

@@ -64,7 +64,16 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument
-from dither.learn.base import Limits, PrivateClassifier, Released, UnsupervisedEstimator, centered, limits_of
+from dither.learn.base import (
+    ClassNamePrefixFeaturesOutMixin,
+    Limits,
+    PrivateClassifier,
+    Released,
+    TransformerMixin,
+    UnsupervisedEstimator,
+    centered,
+    limits_of,
+)
 from dither.learn.budget import (
     VECTOR_BITS,
     Floats,
@@ -78,7 +87,6 @@ from dither.learn.budget import (
     row_norms,
 )
 from dither.learn.losses import softmax
-from dither.learn.sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 

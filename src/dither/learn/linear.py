@@ -26,7 +26,15 @@ import numpy as np
 
 from dither import arguments
 from dither.learn import inputs
-from dither.learn.base import Limits, PrivateEstimator, Released, UnsupervisedEstimator, centered, limits_of
+from dither.learn.base import (
+    Limits,
+    PrivateEstimator,
+    RegressorMixin,
+    Released,
+    UnsupervisedEstimator,
+    centered,
+    limits_of,
+)
 from dither.learn.budget import (
     Floats,
     GaussianBudget,
@@ -41,7 +49,6 @@ from dither.learn.budget import (
     steps_to_one,
 )
 from dither.learn.descent import GRADIENT_BITS, GRADIENT_SENSITIVITY, Factors
-from dither.learn.sklearn_base import RegressorMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 

@@ -9,7 +9,16 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument
-from dither.learn.base import Limits, Released, UnsupervisedEstimator, centered
+from dither.learn.base import (
+    ClassNamePrefixFeaturesOutMixin,
+    Limits,
+    OneToOneFeatureMixin,
+    Released,
+    TransformerMixin,
+    UnsupervisedEstimator,
+    centered,
+    check_is_fitted,
+)
 from dither.learn.budget import (
     Floats,
     GaussianBudget,
@@ -21,12 +30,6 @@ from dither.learn.budget import (
     row_norms,
 )
 from dither.learn.inputs import filled, table
-from dither.learn.sklearn_base import (
-    ClassNamePrefixFeaturesOutMixin,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    check_is_fitted,
-)
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 

@@ -23,11 +23,10 @@ from dither.comparison import ComparedByValue
 from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, people, schema
-from dither.ledger.accounts import Account
+from dither.ledger.accounts import Account, Amount, Price, Unit, cost
 from dither.ledger.chain import Receipt
 from dither.ledger.recorded import canonical
 from dither.ledger.store import LedgerStore
-from dither.ledger.units import Amount, Price, Unit, cost
 
 DEFAULT_MAX_INCIDENTS = 3
 EVERYBODY = 3

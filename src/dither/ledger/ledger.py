@@ -30,16 +30,21 @@ from dither.ledger.accounts import (
     MAX_NAME,
     Account,
     AccountLimits,
+    Amount,
+    Filter,
+    Limit,
+    Price,
+    Unit,
     canonical_request,
     checked_name,
     checked_signature,
+    exact_cost,
 )
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import canonical, decode, encode
 from dither.ledger.series import SeriesRecord, charged_series
 from dither.ledger.store import LedgerStore
-from dither.ledger.units import Amount, Filter, Limit, Price, Unit, exact_cost
 from dither.stateful import Stateful
 
 _HEXADECIMAL = re.compile("[0-9a-f]+")

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from dither.errors import LedgerError, WrongType
 from dither.ledger import schema
+from dither.ledger.accounts import Amount
 from dither.ledger.store import LedgerStore
-from dither.ledger.units import Amount
 
 WIDTH = schema.PERSON_BYTES
 _BATCH = 1 << 20

@@ -17,10 +17,9 @@ from typing import IO, Any
 
 from dither.errors import InvalidArgument, LedgerError
 from dither.extras import Axes
-from dither.ledger.accounts import Account
+from dither.ledger.accounts import LOSS_UNIT, Account
 from dither.ledger.chain import Entry
 from dither.ledger.recorded import canonical
-from dither.ledger.units import LOSS_UNIT
 from dither.present.chart import spending
 from dither.present.drawing import draw
 

@@ -48,11 +48,11 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, LedgerError
 from dither.ledger import accounts, chain, charging, people, schema
+from dither.ledger.accounts import Price
 from dither.ledger.chain import Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import canonical
 from dither.ledger.store import LedgerStore
-from dither.ledger.units import Price
 
 _NONCE, _TAG = 12, 16
 _DIGITS = 8

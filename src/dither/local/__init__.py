@@ -9,14 +9,13 @@
 ProjectiveGeometryResponse(categories=1024, epsilon=1)
 """
 
-from dither.local.estimates import LocalFrequencies
 from dither.local.finite_fields import LocalHashing, ProjectiveGeometryResponse
 from dither.local.hadamard_response import HadamardResponse
 from dither.local.heavy_hitters import HeavyHitter, HeavyHitters, HeavyHitterSearch
 from dither.local.protocol import LocalProtocol, Server
 from dither.local.recommendation import Recommendation, best
 from dither.local.repetition import DeviceBudget, RepetitionCost, repetition_cost
-from dither.local.reports import Reports
+from dither.local.reports import LocalFrequencies, Reports
 from dither.local.sets import PaddedSets
 from dither.local.sketch import CountMeanSketch, HadamardCountMeanSketch
 from dither.local.subset_selection import RandomizedResponse, SubsetSelection, UnaryEncoding

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from dither.exact import Enclosure
 from dither.local.bases import IndexProtocol, PureProtocol, design_support, inside_float, inside_probability
-from dither.local.estimates import LocalFrequencies
 from dither.local.protocol import Codes, Tally
-from dither.local.reports import WIRE_CODES, Records
+from dither.local.reports import WIRE_CODES, LocalFrequencies, Records
 from dither.randomness import Source, trials, uniform_integers
 
 Matrix = NDArray[np.int64]

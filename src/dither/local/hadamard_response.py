@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.exact import Enclosure
 from dither.local.bases import IndexProtocol, inside_float, inside_probability
-from dither.local.estimates import LocalFrequencies
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
-from dither.local.reports import WIRE_CODES, Records
+from dither.local.reports import WIRE_CODES, LocalFrequencies, Records
 from dither.randomness import Source, trials, uniform_integers
 
 

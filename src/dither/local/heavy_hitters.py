@@ -26,11 +26,10 @@ from dither import arguments
 from dither.accounting import Event, Pure
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.guarantees import PureDP
-from dither.inference.laws import normal_quantile
-from dither.local.estimates import LocalFrequencies, half_width
+from dither.inference.measured import normal_quantile
 from dither.local.finite_fields import ProjectiveGeometryResponse
 from dither.local.protocol import Server, report_epsilon
-from dither.local.reports import Reports
+from dither.local.reports import LocalFrequencies, Reports, half_width
 from dither.local.subset_selection import SubsetSelection
 from dither.randomness import Source, resolve, uniform_integers
 
@@ -69,7 +68,7 @@ class HeavyHitter:
     def error(self, confidence: float = 0.95) -> float:
         """Return the half-width of a confidence interval for the share among the people who reported.
 
-        It is a normal one with many reports, and wider with few (:func:`~dither.local.estimates.half_width`).
+        It is a normal one with many reports, and wider with few (:func:`~dither.local.reports.half_width`).
         """
         return float(half_width(self.standard_error, self.slope, self.step, confidence))
 

@@ -30,10 +30,9 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.exact import up
 from dither.guarantees import PureDP
-from dither.inference.laws import normal_quantile
+from dither.inference.measured import normal_quantile
 from dither.local import labels
-from dither.local.estimates import LocalFrequencies
-from dither.local.reports import Records, Reports, protocol_name
+from dither.local.reports import LocalFrequencies, Records, Reports, protocol_name
 from dither.mechanisms.additive import plain_value
 from dither.present import chart, markup
 from dither.randomness import Source, resolve

@@ -58,10 +58,9 @@ from dither.local.bases import (
     refuse_padding,
     unpack_indices,
 )
-from dither.local.estimates import LocalFrequencies
 from dither.local.hadamard_response import hadamard_transform, odd_parity
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
-from dither.local.reports import WIRE_CODES, Records
+from dither.local.reports import WIRE_CODES, LocalFrequencies, Records
 from dither.local.subset_selection import UnaryEncoding
 from dither.randomness import Source, trials, uniform_integers
 

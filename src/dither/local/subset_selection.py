@@ -29,9 +29,8 @@ from dither.local.bases import (
     ones,
     set_bits,
 )
-from dither.local.estimates import LocalFrequencies
 from dither.local.protocol import Codes
-from dither.local.reports import WIRE_CODES, Records
+from dither.local.reports import WIRE_CODES, LocalFrequencies, Records
 from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.randomness.biased_bits import BiasedBits
 from dither.randomness.discrete import enclose_rational

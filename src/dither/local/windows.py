@@ -28,9 +28,8 @@ from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, InvalidData
 from dither.exact import Enclosure
 from dither.local.bases import IndexProtocol, inside_float, inside_probability
-from dither.local.estimates import half_width, reports_line
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
-from dither.local.reports import WIRE_CODES, Records
+from dither.local.reports import WIRE_CODES, Records, half_width, reports_line
 from dither.present.text import significant, table, with_error
 from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.validation import as_values
@@ -156,7 +155,7 @@ class LocalMean(ComparedByValue):
     def error(self, confidence: float = 0.95) -> float:
         """Return the half-width of a confidence interval for the mean of the people who reported.
 
-        It is a normal one with many reports, and wider with few (:func:`~dither.local.estimates.half_width`).
+        It is a normal one with many reports, and wider with few (:func:`~dither.local.reports.half_width`).
         """
         return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
@@ -425,7 +424,7 @@ class LocalDistribution(ComparedByValue):
         """Return confidence intervals for the share of people below each edge after the first, from the unbiased
         shares.
 
-        They are normal ones with many reports, and wider with few (:func:`~dither.local.estimates.half_width`).
+        They are normal ones with many reports, and wider with few (:func:`~dither.local.reports.half_width`).
         """
         ones = np.tril(np.ones((self.unbiased.size, self.unbiased.size)))
         middle, spread = ones @ self.unbiased, np.einsum("ij,jk,ik->i", ones, self.covariance, ones)

@@ -8,7 +8,7 @@
 * :mod:`~dither.publish.residuals`: tables as sums of parts that do not repeat one another;
 * :mod:`~dither.publish.allocate`: how precisely each part is measured;
 * :mod:`~dither.publish.mechanism`: the one place that draws noise, with its proof;
-* :mod:`~dither.publish.reconstruct`: unbiased estimates with exact variances;
+* :mod:`~dither.publish.residuals`: unbiased estimates with exact variances;
 * :mod:`~dither.publish.totals`: totals that are public anyway;
 * :mod:`~dither.publish.integers`: whole, non-negative counts that add up and meet these totals, and their records;
 * :mod:`~dither.publish.marginal_plan`: all of it together, for arrays of counts;
@@ -32,8 +32,7 @@ from dither.publish.mechanism import MarginalMechanism, cost_of
 from dither.publish.plan_file import plan
 from dither.publish.publication import Publication
 from dither.publish.publication_plan import ExpectedTable, Plan, PlanExplanation
-from dither.publish.reconstruct import Estimates, SumEstimate, TableEstimate
-from dither.publish.residuals import Residuals
+from dither.publish.residuals import Estimates, Residuals, SumEstimate, TableEstimate
 from dither.publish.selection import Round
 from dither.publish.synthesizer import Synthesis, Synthesizer
 from dither.publish.synthetic_table import SyntheticPlan, SyntheticRecords, synthesize, synthetic_plan

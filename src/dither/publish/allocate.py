@@ -30,7 +30,7 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, fix_by_options
-from dither.inference.laws import normal_quantile
+from dither.inference.measured import normal_quantile
 from dither.present.text import rounded_up, two_digits
 from dither.publish.domain import Domain, Levels
 from dither.publish.residuals import Floats, Residuals, margins

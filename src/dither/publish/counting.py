@@ -64,7 +64,7 @@ from dither.publish.person_limit import (
 )
 from dither.publish.residuals import margin
 from dither.release import pipeline
-from dither.release.progress import with_progress
+from dither.release.pipeline import with_progress
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.codec import to_json

@@ -68,8 +68,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dither.publish.domain import Domain, Integers, Levels, common_margin, contains, finest
-from dither.publish.reconstruct import Estimates
-from dither.publish.residuals import Floats, Numbers, margin, margins
+from dither.publish.residuals import Estimates, Floats, Numbers, margin, margins
 from dither.publish.totals import PublicTotals, joining_order, nearest_table, place_in
 from dither.randomness import SeededSource, Source, resolve
 

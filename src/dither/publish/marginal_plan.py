@@ -28,13 +28,12 @@ import numpy as np
 
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
-from dither.inference.laws import normal_quantile
+from dither.inference.measured import normal_quantile
 from dither.publish.allocate import Objective, TableSpec, allocate
 from dither.publish.domain import MAX_CELLS, Domain, Levels, finest
 from dither.publish.mechanism import MarginalMechanism, budget_for, cost_of, tables_needed
 from dither.publish.publication import Publication
-from dither.publish.reconstruct import Estimates
-from dither.publish.residuals import Floats, Numbers, Residuals
+from dither.publish.residuals import Estimates, Floats, Numbers, Residuals
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
 

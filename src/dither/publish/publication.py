@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
-from dither.inference.laws import normal_quantile
+from dither.inference.measured import normal_quantile
 from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.present.notes import Note, share_left_out
 from dither.present.text import printable, two_digits
 from dither.publish.domain import Domain, Levels
 from dither.publish.integers import WholeCounts, records, whole_counts
-from dither.publish.reconstruct import Estimates, SumEstimate
+from dither.publish.residuals import Estimates, SumEstimate
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
 from dither.tables.card.values import closest

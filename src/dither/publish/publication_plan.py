@@ -23,7 +23,7 @@ import numpy as np
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType, fix_by_options
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.inference.laws import normal_quantile
+from dither.inference.measured import normal_quantile
 from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.present.notes import Note

@@ -1,11 +1,9 @@
-"""Exact integers: geometric and discrete Laplace, at any scale from 2^-20 to 2^56 steps.
-
-Exact uniform integers, and Bernoulli trials with exactly given probabilities.
+"""Exact integers: uniform, geometric, discrete Laplace and discrete Gaussian, at scales from 2^-20 to 2^56; and trials.
 
 A trial is decided in floats where a float with a known error can decide it, and otherwise by enclosures of the
 exact probability and further bits of the same uniform number (:class:`~dither.randomness.source.LazyUniform`).
 
-The discrete Gaussian law, exactly: by rejection from the normal law rounded to integers.
+The discrete Gaussian comes by rejection from the normal law rounded to integers.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
 per thread, rekeyed from the operating system every 64 MiB and after every fork. There is no way to seed it.
 :class:`SeededSource` is another type on purpose: what is released with it carries the mark of :func:`mark`.
 :class:`LazyUniform` is a uniform real number whose bits are drawn from a source when a comparison needs them.
-
-The mark of values that were released from a seeded source, which is part of how they are shown.
+The mark is part of how such a value is shown.
 """
 
 from __future__ import annotations

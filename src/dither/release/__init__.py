@@ -2,5 +2,5 @@
 
 * :mod:`~dither.release.pipeline`: the steps check, identify, charge, compute and record, and the log of errors while
   rows are read, which only the steward may see;
-* :mod:`~dither.release.progress`: how far a release is, on a terminal or in a notebook.
+* :mod:`~dither.release.pipeline`: how far a release is, on a terminal or in a notebook.
 """

@@ -6,11 +6,10 @@
 """
 
 from dither.public_module import name_by_home as _name_by_home
-from dither.sensitivity.known import count, histogram, mean, median, std, sum
+from dither.sensitivity.known import count, histogram, mean, median, sampled, std, sum
 from dither.sensitivity.known import maximum as max
 from dither.sensitivity.known import minimum as min
 from dither.sensitivity.known import variance as var
-from dither.sensitivity.sampled import sampled
 from dither.sensitivity.smooth import (
     distance_to_exceed,
     linear,

@@ -24,7 +24,7 @@ from starlette.applications import Starlette
 from dither.errors import InvalidArgument
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
-from dither.server.header_timeout import HeaderTimeoutProtocol
+from dither.server.limits import HeaderTimeoutProtocol
 from dither.server.machine import most_connections, raise_descriptors
 from dither.server.monitoring import CONFIGURATION
 from dither.server.pool import Clock

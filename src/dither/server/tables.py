@@ -16,10 +16,9 @@ import sqlalchemy as sa
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import Guarantee
 from dither.ledger import Account, Ledger, Receipt
-from dither.ledger.accounts import Remaining, promised
+from dither.ledger.accounts import LOSS_UNIT, Limit, Remaining, promised
 from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
-from dither.ledger.units import LOSS_UNIT, Limit
 from dither.release.pipeline import incident_log_path
 from dither.server import schema
 from dither.server.cards import Served

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger
-from dither.ledger.units import Filter, Limit
+from dither.ledger.accounts import Filter, Limit
 from dither.server import schema
 from dither.server.auth import Authentication, check_name, check_session, ends_credentials, password_hash
 from dither.server.cards import void_signatures

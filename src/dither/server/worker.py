@@ -28,8 +28,7 @@ from dither.server import errors
 from dither.server.cards import aligned, served_card
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
-from dither.tables.card.profile import TableProfile
-from dither.tables.card.profile_charts import table_charts
+from dither.tables.card.profile import TableProfile, table_charts
 from dither.tables.planning.group_keys import MOST_VALUES
 from dither.tables.profile import recorded_profile
 from dither.tables.table import Table

@@ -52,8 +52,7 @@ from dither.stream.keyed import Lattice, new_key
 from dither.stream.participants import Participation, changed, identities, look_up, merged, parts_to_merge, take_part
 from dither.stream.running import budget_of
 from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
-from dither.stream.series_mechanism import SeriesMechanism
-from dither.stream.series_spec import Calendar, Late, SeriesSpec, Unit, check_moments
+from dither.stream.series_spec import Calendar, Late, SeriesMechanism, SeriesSpec, Unit, check_moments
 from dither.tables.attribute_hints import NotIterable
 from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition, count, people, sum_

@@ -8,7 +8,7 @@
 * A guarantee is its kind and its exact numbers: ``{"kind": "approximate", "epsilon": "1/2", "delta": "1/1000000"}``.
 
 Reading follows the annotations of the fields and refuses everything else, so that what is read has the declared types.
-Whether a question that a client sent *means* something is for :mod:`dither.wire.rebuilding` to say.
+Whether a question that a client sent *means* something is for :mod:`dither.wire.requests` to say.
 
 >>> from dither.tables.query.tree import Call, Column, Literal
 >>> to_json(Call("<", (Column("age"), Literal(5))))

@@ -1,7 +1,7 @@
 """A profile of the private tables of a card: released once, recorded in the ledger, and public from then on.
 
 The steps are those of everything that is paid (:mod:`dither.release.pipeline`), with one charge. What is measured, with
-which noise, says :mod:`dither.tables.planning.profile_plan`; :mod:`dither.tables.compile.profiles` has the statements
+which noise, says :mod:`dither.tables.planning.profile_plan`; :mod:`dither.tables.compile.marginals` has the statements
 and the proofs of their sensitivities. Only whole numbers for each bin, key or layer leave the engine, and each gets its
 noise here: nothing else is done with them before.
 
@@ -27,8 +27,7 @@ from dither.ledger import Ledger
 from dither.ledger.recorded import decode, encode
 from dither.mechanisms import Gaussian
 from dither.release import pipeline
-from dither.release.pipeline import ChargedTable
-from dither.release.progress import with_progress
+from dither.release.pipeline import ChargedTable, with_progress
 from dither.tables.card.model import Card, arrow_type
 from dither.tables.card.profile import (
     ColumnProfile,
@@ -41,8 +40,15 @@ from dither.tables.card.profile import (
 from dither.tables.codec import from_json, to_json
 from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.marginals import KeyCodes, column_name
-from dither.tables.compile.profiles import ValueCodes, WholeCodes, key_layers, profile_limits, weights_by_code
+from dither.tables.compile.marginals import (
+    KeyCodes,
+    ValueCodes,
+    WholeCodes,
+    column_name,
+    key_layers,
+    profile_limits,
+    weights_by_code,
+)
 from dither.tables.compile.statements import Measure
 from dither.tables.execute.recorded_key import card_digest
 from dither.tables.execute.release import AskedPeople

@@ -17,8 +17,8 @@ import pytest
 
 import dither as dp
 from dither.audit import certify, measure, replay
-from dither.audit.blackbox import features
-from dither.audit.blackbox.features import collect_outputs, concatenate
+from dither.audit.blackbox import views
+from dither.audit.blackbox.views import collect_outputs, concatenate
 from dither.audit.outputs.canonical import Raised, difference
 from dither.audit.proof.certify import certify_unchecked
 from dither.cli import audit as command
@@ -186,8 +186,8 @@ OUTPUTS = [
 @pytest.mark.parametrize("limit", [2000, 12])
 def test_features_of_an_output_do_not_depend_on_the_other_outputs(limit, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
-    monkeypatch.setattr(features, "MAX_COLUMNS", limit)
-    monkeypatch.setattr(features, "MAX_CELLS", limit)
+    monkeypatch.setattr(views, "MAX_COLUMNS", limit)
+    monkeypatch.setattr(views, "MAX_CELLS", limit)
     for _ in range(600):
         kinds = CHOICE.sample(OUTPUTS, CHOICE.randrange(1, 4))
         outputs = [CHOICE.choice(kinds)() for _ in range(CHOICE.randrange(2, 9))]
@@ -202,7 +202,7 @@ def test_features_of_an_output_do_not_depend_on_the_other_outputs(limit, monkeyp
             if one.dtype == object:
                 assert one.tolist() == other.tolist(), (name, outputs, cut)
             else:
-                one, other = (features._padded(item, width).astype(float) for item in (one, other))
+                one, other = (views._padded(item, width).astype(float) for item in (one, other))
                 assert np.array_equal(one, other, equal_nan=True), (name, outputs, cut)
 
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 import dither as dp
 from dither.audit import Pair, replay, search
-from dither.audit.blackbox.features import collect_outputs
 from dither.audit.blackbox.measure import _checkpoints, _shares, measure
 from dither.audit.blackbox.region import learn_regions
+from dither.audit.blackbox.views import collect_outputs
 from dither.errors import InvalidArgument, WrongType
 from support import refuses
 

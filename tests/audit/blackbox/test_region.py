@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dither.audit.blackbox.features import collect_outputs, concatenate
 from dither.audit.blackbox.region import Bins, learn_regions
-from dither.audit.blackbox.views import View, lowest_bit, number_class, views
+from dither.audit.blackbox.views import View, collect_outputs, concatenate, lowest_bit, number_class, views
 from dither.audit.outputs.canonical import Raised
 
 rng = np.random.default_rng()

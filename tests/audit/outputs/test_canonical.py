@@ -22,7 +22,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dither.audit.blackbox.features import collect_outputs
+from dither.audit.blackbox.views import collect_outputs
 from dither.audit.outputs.canonical import Frozen, Raised, digest, first_difference, leaves
 from dither.audit.outputs.libraries import library_parts
 from support import each

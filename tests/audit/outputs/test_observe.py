@@ -15,7 +15,7 @@ import pytest
 
 import dither as dp
 from dither.audit import measure, replay
-from dither.audit.blackbox.features import collect_outputs
+from dither.audit.blackbox.views import collect_outputs
 from dither.audit.outputs.canonical import Raised, Warned, digest
 from dither.audit.outputs.observe import Watch, observe, observe_each, observe_runs, snapshot
 

@@ -13,7 +13,7 @@ import psycopg
 from work import COST, PEOPLE, opened
 
 import dither as dp
-from dither.ledger.units import LOSS_UNIT
+from dither.ledger.accounts import LOSS_UNIT
 
 TABLES = ("dither_about", "dither_account", "dither_entry", "dither_person")
 

@@ -14,9 +14,9 @@ from work import opened
 
 import dither as dp
 from dither.ledger import chain, schema
+from dither.ledger.accounts import LOSS_UNIT
 from dither.ledger.recorded import canonical
 from dither.ledger.store import LedgerStore
-from dither.ledger.units import LOSS_UNIT
 
 pytestmark = pytest.mark.slow
 

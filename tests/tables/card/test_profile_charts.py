@@ -9,8 +9,17 @@ import pytest
 import dither as dp
 from dither.present.drawing import svg, terminal
 from dither.present.pages import html
-from dither.tables.card.profile import ColumnProfile, NoisyHistogram, NoisyKeys, NoisyNumber, TableProfile
-from dither.tables.card.profile_charts import MOST_ROWS, column_bars, error_of, table_charts
+from dither.tables.card.profile import (
+    MOST_ROWS,
+    ColumnProfile,
+    NoisyHistogram,
+    NoisyKeys,
+    NoisyNumber,
+    TableProfile,
+    column_bars,
+    error_of,
+    table_charts,
+)
 
 
 def shown(column: ColumnProfile) -> list[str]:

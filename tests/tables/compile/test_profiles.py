@@ -17,7 +17,7 @@ from sqlglot import exp
 
 import dither as dp
 from dither.audit.outputs import observe
-from dither.tables.compile import profiles
+from dither.tables.compile import marginals
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.planning import profile_plan
@@ -66,7 +66,7 @@ def _contexts(pair: TablePair, plan: ProfilePlan) -> list[StatementContext]:
     for table in plan.tables:
         node = exp.select("*").from_(pair.engine.private(table.name))
         rows = node.where(exp.column("removed").between(first, last)).subquery()
-        own, limits = pair.card.for_table(table.name), profiles.profile_limits(table.unit is not None)
+        own, limits = pair.card.for_table(table.name), marginals.profile_limits(table.unit is not None)
         contexts.append(StatementContext(Query({}), own, (), limits, 0, "duckdb", {"": rows}))
     return contexts
 

@@ -16,7 +16,7 @@ from typing import Any
 from dither.tables.card.model import ColumnCard
 from dither.tables.query.evaluate import typed
 from dither.tables.query.operations import OPERATIONS
-from dither.tables.sql.expressions import syntax
+from dither.tables.sql.aggregates import syntax
 from tables.neighbors.random_tables import COLUMNS, PERSON_COLUMNS
 
 _LETTERS = {"x": "number", "n": "integer", "s": "text", "d": "date", "t": "timestamp", "b": "boolean"}

@@ -24,7 +24,7 @@ from dither.tables.query.evaluate import check_arity, evaluate, require_number, 
 from dither.tables.query.nodes import alias, relation, select
 from dither.tables.query.operations import FUNCTIONS, OPERATIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.tree import Call, Column, Literal, walk
-from dither.tables.sql.expressions import syntax
+from dither.tables.sql.aggregates import syntax
 from support import each, refuses
 
 # pyspark reads every answer from a socket that it leaves to the collector

@@ -21,7 +21,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.query import operations
 from dither.tables.query.evaluate import evaluate, typed
-from dither.tables.sql.expressions import AGGREGATES, syntax
+from dither.tables.sql.aggregates import AGGREGATES, syntax
 from dither.tables.sql.mistakes import FUNCTION_HINTS, REFUSED_NODES
 from dither.tables.sql.parse import parse
 from support import each, refuses

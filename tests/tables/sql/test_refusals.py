@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.sql.expressions import syntax
+from dither.tables.sql.aggregates import syntax
 from dither.tables.sql.parse import parse
 from support import SOON_S, each, refuses
 from tables.questions import CARD

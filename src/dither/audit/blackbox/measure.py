@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.audit.blackbox import confidence as bounds
-from dither.audit.blackbox.features import Outputs
 from dither.audit.blackbox.region import Region, learn_regions
 from dither.audit.blackbox.sampling import Runs, Sampler, progress_bar, run_function
+from dither.audit.blackbox.views import Outputs
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.present import chart, markup

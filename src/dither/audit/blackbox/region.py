@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.audit.blackbox.confidence import approximate_epsilon, approximate_mu
-from dither.audit.blackbox.features import Array, Outputs, collect_outputs
-from dither.audit.blackbox.views import OutputView, View, label_hash, views
+from dither.audit.blackbox.views import Array, Outputs, OutputView, View, collect_outputs, label_hash, views
 from dither.audit.outputs.canonical import ContentEquality
 
 Floats = NDArray[np.float64]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.blackbox.features import Outputs, collect_outputs, concatenate
+from dither.audit.blackbox.views import Outputs, collect_outputs, concatenate
 from dither.audit.outputs.canonical import Raised, digest
 from dither.audit.outputs.observe import feature, observe_each
 from dither.errors import InvalidArgument, WrongType

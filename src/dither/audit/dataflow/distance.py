@@ -44,7 +44,7 @@ from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
 from dither.publish.mechanism import MarginalMechanism
-from dither.stream.series_mechanism import SeriesMechanism
+from dither.stream.series_spec import SeriesMechanism
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.group_keys import KeySelection, vectors
 from dither.tables.planning.top_keys import TopKeys

@@ -58,7 +58,7 @@ from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.present import markup
 from dither.randomness import SeededSource, SystemSource, drawn_from
-from dither.stream.series_mechanism import SeriesMechanism
+from dither.stream.series_spec import SeriesMechanism
 
 _REPEATS = 8
 """How often a difference is looked for on each of the two data sets alone."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from dither import arguments
-from dither.accounting.noise_events import pure_delta
+from dither.accounting.events import pure_delta
 from dither.exact import down, exp, exp_neg, log, up
 from dither.exact.search import minimize
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP

@@ -83,7 +83,7 @@ def html(
 
         return audit_page(result, title or "An audit of privacy")
     if isinstance(result, Profile):
-        from dither.present.pages.profile import profile_page
+        from dither.present.pages.answer import profile_page
 
         return profile_page(result, title or "A private profile")
     if isinstance(result, Deployment):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.present import words
 from dither.present.chart import Axis, Chart, Mark
 from dither.present.pages import sheet
+from dither.present.pages.answer import promise as promise_of
 from dither.present.text import significant
 from dither.publish.record_values import RecordColumn
 from dither.publish.synthesizer import Synthesis, TableComparison, column_comparisons, comparisons
@@ -55,7 +55,7 @@ def synthetic_page(released: Synthesis | SyntheticRecords, title: str, plan: Syn
     if isinstance(released, SyntheticRecords):
         summary += [("left", str(released.remaining)), ("receipt", released.receipt)]
         notes += released.notes
-    promise = f"{cost} for the records and this page together: {words.promise(synthesis.guarantee, 'them')}"
+    promise = f"{cost} for the records and this page together: {promise_of(synthesis.guarantee, 'them')}"
     return sheet.page(
         title,
         sheet.facts(summary),

@@ -14,8 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from dither.errors import DitherError
 from dither.present.drawing import svg
-from dither.present.pages.answer import answer_table
-from dither.present.words import guaranteed, not_guaranteed
+from dither.present.pages.answer import answer_table, guaranteed, not_guaranteed
 from dither.server.errors import ErrorDocument, NotFound, problem_of
 from dither.server.pages import forms
 from dither.server.pages.forms import DEFAULT_EPSILON, AskedOptions, asked_options, budget_meter, texts_of
@@ -23,7 +22,7 @@ from dither.server.pages.render import Visit, download, fragment, get, post
 from dither.server.questions import AnswerRecord
 from dither.server.tables import TableCard, TableSummary
 from dither.tables.card.model import Card
-from dither.tables.card.profile_charts import charts
+from dither.tables.card.profile import charts
 
 PAGE_LENGTH = 50
 MAX_CHARTS = 4

@@ -17,7 +17,7 @@ from dither.present.text import shown, significant
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
 from dither.tables.codec import decimal
 from dither.tables.query.operations import FUNCTIONS
-from dither.tables.sql.expressions import AGGREGATES
+from dither.tables.sql.aggregates import AGGREGATES
 
 FLAGS = {
     "bias": "Learn how much the limits leave out",

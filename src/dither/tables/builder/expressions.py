@@ -270,7 +270,7 @@ def expression(value: object, what: str) -> Expression:
 def condition(value: object, what: str) -> Expression:
     """Return the condition that an argument gives: SQL text, or a term. ``what`` names the argument in messages."""
     if isinstance(value, str):
-        from dither.tables.sql.expressions import syntax  # sqlglot is slow to load
+        from dither.tables.sql.aggregates import syntax  # sqlglot is slow to load
 
         return syntax(value)
     if isinstance(value, Term):

@@ -10,10 +10,20 @@ from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, Ledger
 from dither.guarantees import ApproxDP, Guarantee, stored
 from dither.ledger import Account, Ledger, Receipt
 from dither.ledger import open as open_at
-from dither.ledger.accounts import BY_CARD, Remaining, charge_each, opened, promised
+from dither.ledger.accounts import (
+    BY_CARD,
+    Amount,
+    Limit,
+    Price,
+    Remaining,
+    charge_each,
+    cost,
+    guarantee_of,
+    opened,
+    promised,
+)
 from dither.ledger.chain import read_receipt
 from dither.ledger.charging import check_person_limit
-from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.present.notes import Note
 from dither.tables.card.model import Card
 

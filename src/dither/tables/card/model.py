@@ -160,7 +160,7 @@ class Card:
     population: str | None = field(default=None, repr=False)
     """Whose people these are: tables of one population share each person's account. By default the table's own."""
     filter: Choice["sum", "advanced"] = field(default="sum", repr=False)
-    """How the limits are kept; see :mod:`dither.ledger.units`."""
+    """How the limits are kept; see :mod:`dither.ledger.accounts`."""
     min_epsilon: float = field(default=MIN_EPSILON, repr=False)
     """The least epsilon of a question: one that costs next to nothing is of use to an attacker only."""
     max_incidents: int = field(default=MAX_INCIDENTS, repr=False)

@@ -67,7 +67,7 @@ from typing import Any, Literal, cast
 
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.ledger.units import Limit
+from dither.ledger.accounts import Limit
 from dither.present.text import printable
 from dither.tables.card.model import (
     MAX_INCIDENTS,

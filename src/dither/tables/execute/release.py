@@ -22,7 +22,7 @@ from dither.ledger.recorded import decode, encode
 from dither.present.notes import Note
 from dither.randomness import resolve
 from dither.release import pipeline
-from dither.release.progress import with_progress
+from dither.release.pipeline import with_progress
 from dither.tables.answer import Answer, is_total
 from dither.tables.card.model import with_recent_profile
 from dither.tables.compile import statements

@@ -1,7 +1,7 @@
 """The plan of a profile: what is measured of each private table, in which bins, with which part of the budget.
 
 A plan is made from the card alone. Every part of it is a vector of whole numbers of which one person changes the l1
-norm by at most 1, in units of the part (:mod:`dither.tables.compile.profiles` has the proofs), so a part with the share
+norm by at most 1, in units of the part (proofs: :mod:`dither.tables.compile.marginals`), so a part with the share
 ``s`` of the budget gets
 
 * Laplace noise of scale ``1 / (s epsilon)``: the parts' epsilons add up to epsilon; or
@@ -46,7 +46,7 @@ from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, Type
 from dither.tables.card.profile import NoisyHistogram
 from dither.tables.card.values import Value, clip, closest
-from dither.tables.compile.profiles import Edges
+from dither.tables.compile.marginals import Edges
 from dither.tables.planning.automatic import EDGES
 from dither.tables.planning.plan import round_down
 

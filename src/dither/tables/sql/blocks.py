@@ -24,8 +24,9 @@ from dither.tables.query.evaluate import require_boolean, typed
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import Rows, answer_type, relation_card, spelling, type_of, unique
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Literal, Order, Shape, columns, show
-from dither.tables.sql.aggregates import aggregate, default_name
-from dither.tables.sql.expressions import (
+from dither.tables.sql.aggregates import (
+    aggregate,
+    default_name,
     find_column,
     is_aggregate,
     name_of,

@@ -38,8 +38,8 @@ from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import answer_type, relation_card, spelling, unique
 from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query, Shape
+from dither.tables.sql.aggregates import is_aggregate, outer_columns
 from dither.tables.sql.blocks import BlockLevel, NoisyNames, PrivateBlock, window_parts
-from dither.tables.sql.expressions import is_aggregate, outer_columns
 from dither.tables.sql.outer import render
 from dither.tables.sql.relations import groups_by_person, is_private
 from dither.tables.sql.same_person import with_person_joins

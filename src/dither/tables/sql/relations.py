@@ -64,8 +64,16 @@ from dither.tables.query.tree import (
     conjunction,
     show,
 )
-from dither.tables.sql.aggregates import is_person_aggregate, person_aggregate, window_function
-from dither.tables.sql.expressions import Leaf, find_column, name_of, read, row_leaf
+from dither.tables.sql.aggregates import (
+    Leaf,
+    find_column,
+    is_person_aggregate,
+    name_of,
+    person_aggregate,
+    read,
+    row_leaf,
+    window_function,
+)
 from dither.tables.sql.scopes import Clause, NameScope, group_node, means_alias, select_items, write_groups_out
 
 _KINDS: dict[str, JoinKind] = {

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from dither.tables.card.model import Card
 from dither.tables.query.relations import unique
-from dither.tables.sql.expressions import is_aggregate, outer_columns, tables_in
+from dither.tables.sql.aggregates import is_aggregate, outer_columns, tables_in
 from dither.tables.sql.relations import conjuncts, is_subquery_condition
 
 _PARTS = {"expressions", "from_", "joins", "where"}

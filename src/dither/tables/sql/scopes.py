@@ -25,7 +25,7 @@ from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_sql
 from dither.tables.query.relations import Rows, ambiguous
 from dither.tables.query.tree import Column, Expression
-from dither.tables.sql.expressions import is_aggregate, name_of, number, read, read_if_known, row_leaf
+from dither.tables.sql.aggregates import is_aggregate, name_of, number, read, read_if_known, row_leaf
 
 Clause = Literal["SELECT", "HAVING", "QUALIFY", "ORDER BY", "DISTINCT ON", "LIMIT"]
 Item = tuple[str | None, exp.Expr]

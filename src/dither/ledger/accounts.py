@@ -336,7 +336,7 @@ class Account:
 
     @property
     def left_or_why(self) -> Left:
-        """Return what may still be charged, or the word for why there is no such guarantee."""
+        """Return what may still be charged, or why there is no such guarantee, such as "no limit" or "private"."""
         if self.kind == "people":
             return "private"
         if self.room is None:

@@ -181,7 +181,7 @@ class MarginalMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return what is paid, at most the budget."""
+        """Return the guarantee of the release, which is at most the budget."""
         if self.discrete:
             paid = self.squared_distance / 2
             return self.budget if paid > Fraction(999_999, 1_000_000) * self.budget.exact[0] else ZCDP(paid)

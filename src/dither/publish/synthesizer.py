@@ -186,7 +186,7 @@ class Synthesizer:
 
     @cached_property
     def record_columns(self) -> list[RecordColumn]:
-        """Return how the codes of each attribute become values."""
+        """Return, for each attribute, the column that turns its codes into values."""
         return record_columns(self.domain, self.types, self.periods, self.bounds)
 
     @cached_property

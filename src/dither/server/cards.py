@@ -68,7 +68,7 @@ class Pin:
 
     @classmethod
     def of(cls, path: Path, card: Card, receipt_file: str) -> Pin:
-        """Return what serving a card would pin.
+        """Return the pin of a card: what it states about its ledger and rows.
 
         >>> Pin.of(Path("/cards/t.toml"), Card("t", "/cards/t.csv", {}, ledger="/cards/t.sqlite"), "/r").ledger
         't.sqlite'

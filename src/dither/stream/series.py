@@ -128,7 +128,8 @@ class Lines(NamedTuple):
         return cls(step, cell, measured, person, people.dictionary, identities(people.dictionary, people_key))
 
     def increments(self, first: int, last: int, cells: int, kept: NDArray[np.bool_] | None) -> Lattice:
-        """Return what each of the periods ``first`` to ``last`` adds, a row for each, exactly, however large it is.
+        """Return the exact sums of the periods ``first`` to ``last``, a row for each; wide integers where 64 bits may
+        overflow.
 
         ``kept`` says which lines count (None: all). Columns are ordered by measure, then by cell; ``cells`` is the
         number of combinations of the groups' keys.
@@ -147,7 +148,7 @@ class Lines(NamedTuple):
 def participating(
     lines: Lines, state: SeriesState, pay: Pay | None, rule: Participation, horizon: int
 ) -> tuple[NDArray[np.bool_] | None, dict[int, bytes | None]]:
-    """Return which lines count (None: all), and the changed parts of the record of participation.
+    """Return a mask of the lines that count (None: all), and the changed parts of the record of participation.
 
     A part that becomes None is deleted. How many entries and parts the ledger gets does not depend on the rows: the
     number of an entry is in every receipt.

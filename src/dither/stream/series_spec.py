@@ -284,7 +284,7 @@ class SeriesSpec:
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """Return what is measured for each aggregate, which is one number."""
+        """Return the measure of each aggregate; refuse aggregates that are not one sum over rows."""
         if not self.query.aggregates:
             raise InvalidArgument("series", "at least one aggregate", "none", "write .agg(n=dp.count())")
         find = expressions.lookup(self.card, {})
@@ -306,7 +306,7 @@ class SeriesSpec:
 
     @cached_property
     def lanes(self) -> tuple[Lane, ...]:
-        """Return how far a person moves each aggregate in one period, with its share of the budget."""
+        """Return, per aggregate, how far one person moves it in a period, its unit and its weight in the budget."""
         result = []
         for aggregate, measure in zip(self.query.aggregates.values(), self.measures, strict=True):
             weight = 1 if aggregate.weight is None else arguments.positive(aggregate.weight, "weight")

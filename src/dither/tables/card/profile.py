@@ -187,7 +187,7 @@ class _Cell(NamedTuple):
 
 
 def error_of(noise: ProfileNoise, numbers: int = 1) -> float:
-    """Return what the noise of a sum of independent numbers exceeds in 5 of 100 cases.
+    """Return the half-width of the 95 % interval for the noise of a sum of independent noisy numbers.
 
     >>> from dither.tables.card.profile import NoisyNumber
     >>> round(error_of(NoisyNumber(0.0, scale=1.0)), 3), error_of(NoisyNumber(0.0, scale=1.0, normal=True), 4)

@@ -184,15 +184,15 @@ def compile(expression: Expression, find: Lookup) -> TypedSql:
 
 
 def key(expression: Expression, find: Lookup) -> TypedSql:
-    """Return the SQL of an expression to group by: with values beyond the bounds of columns as they are or, where
-    that could overflow, with NULL for them."""
+    """Return the SQL of an expression to group by. Values beyond the bounds of columns are unchanged or, where that
+    could overflow, NULL."""
     compiler = _compilation(find)
     return compiler.as_it_is(expression) or compiler.without_values_beyond(expression)
 
 
 def as_it_is(expression: Expression, find: Lookup) -> TypedSql:
-    """Return the SQL of an expression with values beyond the bounds of columns as they are or, where that could
-    overflow, held within the bounds."""
+    """Return the SQL of an expression. Values beyond the bounds of columns are unchanged or, where that could overflow,
+    clamped to the bounds."""
     compiler = _compilation(find)
     return compiler.as_it_is(expression) or compiler.value(expression)
 
@@ -348,9 +348,11 @@ def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
 
 
 def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
-    """Return a number column as a double held within its bounds, which makes arithmetic with it safe. For conditions
-    the bounds are widened to ±2^40; with ``null_beyond`` values beyond the bounds are NULL. A column without bounds
-    that a relation computes is taken as it is, within the extent that always holds."""
+    """Return a number column as a double clamped to its bounds, which makes arithmetic with it safe.
+
+    For conditions the bounds are widened to ±2^40; with ``null_beyond`` values beyond the bounds are NULL. A relation's
+    computed column without bounds is unchanged, since its extent always holds.
+    """
     node, card = compiler(column)
     if card.type not in NUMBERS:
         raise wrong_type("a number", card.type)

@@ -103,14 +103,14 @@ class Limits:
         return replace(self, groups=groups, rows=1, weighted=self.exceeded, rows_per_person=None)
 
     def of_aggregate(self, rows_per_person: int | None) -> Limits:
-        """Return the limits of what has a limit of its own, None for that of the question. Where nobody can count for
-        more than one row, nothing is limited further."""
+        """Return the limits of an aggregate with its own limit on rows (None: the question's). They are unchanged where
+        nobody can count for more than one row."""
         if rows_per_person is None or not self.weighted:
             return self
         return replace(self, rows_per_person=rows_per_person)
 
     def bits(self, top: int = 1) -> int:
-        """Return the binary places that a number is given of which one row adds at most ``top``."""
+        """Return the number of binary places for weighted sums to which one row adds at most ``top``."""
         if not self.weighted:
             return 0
         return max(0, min(self.max_bits, _ROOM - (math.ceil(self.total) * top).bit_length()))

@@ -195,7 +195,7 @@ class Listed:
 
 
 def _place(x: exp.Expr, edges: Sequence[float], first: int, last: int) -> exp.Expr:
-    """Return which of the bins from ``first`` to ``last`` a number is in, which is in one of them: by halves."""
+    """Return the number of the bin, from ``first`` to ``last``, that contains x, by bisection: nested CASEs."""
     if first == last:
         return integer(first)
     middle = (first + last + 1) // 2

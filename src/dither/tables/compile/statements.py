@@ -158,7 +158,7 @@ class ValuePair:
 
 
 def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
-    """Return a grid of about ``2^bits`` steps for one value of a pair: two such grids are equally fine, whatever the
+    """Return a grid of about ``2^bits`` steps for one value of a pair: two such grids are equally fine for any
     bounds.
 
     ``whole`` says that values are whole numbers: if there are fewer of them than steps, they get several steps each, so
@@ -548,12 +548,14 @@ def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squar
 
 
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
-    """Return a number with its person's weight, rounded toward zero; a line without a weight is that of many people,
-    each of whom counts in full."""
+    """Return the ``number`` of a measure times its person's weight, rounded toward zero, in units of ``2^-bits``.
+
+    The line of rows without a person, each of which counts as one, has the weight NULL: they count in full.
+    """
     if context.null_people:
         in_full = binary("*", number, integer(1 << measure.limits(context.limits).bits(measure.top)))
-        of_nobody = nodes.is_null(plain_column(measure.weight_name))
-        return case([(of_nobody, in_full)], _with_weight(measure, number, context))
+        without_person = nodes.is_null(plain_column(measure.weight_name))
+        return case([(without_person, in_full)], _with_weight(measure, number, context))
     return _with_weight(measure, number, context)
 
 
@@ -690,9 +692,11 @@ def contributors(context: StatementContext) -> Statement:
 
 
 def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp.Expr]:
-    """Return the rows of the people whose keys are the column ``u`` of a staged table: for FROM, in place of all rows
-    of each private table. A relation made of them has the rows of these people, since a row depends on one person
-    alone."""
+    """Return a subquery for FROM for each private table, with the rows of some people only.
+
+    Their keys are the column ``u`` of the staged table ``people``. Relations of private tables can be restricted in
+    this way, since each of their rows depends on one person alone.
+    """
     result: dict[str, exp.Expr] = {}
     for name in private_tables(context.query):
         unit = private_columns(context.base_card, name)[1]

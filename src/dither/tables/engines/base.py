@@ -234,8 +234,10 @@ class Engine(ABC):
         return self._tables[table].unit if table in self._tables else None
 
     def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return the condition that a unit is NULL in the source or converts to the card's type. Rows with an
-        unreadable unit must not pass for rows without one, each of which counts as a person."""
+        """Return the condition that a unit is NULL in the source or converts to the card's type.
+
+        Rows with an unreadable unit must not count as rows without one, each of which is a person.
+        """
         readable = nodes.is_not_null(self._unit_column(unit, present, column))
         return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
 

@@ -634,12 +634,12 @@ class ClippedShare:
         return share_left_out(self.share, self.low, self.high, "the rows")
 
     def note(self, of: Literal["rows", "groups"], epsilon: float) -> Note:
-        """Return what is said of this share of the rows, or of people's groups, that was learned with an epsilon."""
+        """Return the note on this share of the rows, or of people's groups, that was learned with this epsilon."""
         return Note("left_out", {"of": of, "share": self.share, "low": self.low, "high": self.high, "epsilon": epsilon})
 
     @classmethod
     def at_least(cls, low: float) -> ClippedShare:
-        """Return what is known from below alone."""
+        """Return a share of which only the lower limit is known."""
         return cls(low, low, 1.0)
 
 
@@ -782,8 +782,8 @@ def choose_bounds(
 
 
 def least_seen(mechanism: Laplace, bins: int) -> float:
-    """Return how many people must have alike values for bounds to be found that are not in the card: they fill a bin
-    beyond doubt, and not too large a share of them may be in all others.
+    """Return the fewest people with similar values for whom private bounds are found: enough to exceed the noise of
+    their own bin, and that of all others, which may hold a limited share of them.
 
     >>> round(least_seen(Laplace(1, 0.1), 100))
     926

@@ -81,8 +81,8 @@ class Correction:
     """The mean of all values within the bounds."""
 
     def limits_error(self, values: Floats, rows: Floats | None, confidence: float = 0.95) -> Floats:
-        """Return the error of corrected answers by what is not known of the limits, in groups of which so many rows are
-        counted; None where that is not known.
+        """Return the error of corrected ``values`` by the uncertainty of the correction, in groups with these
+        numbers of counted ``rows`` (None: of typical size).
 
         Where the mean of a group is near a bound, many of its values may be beyond it: by Markov's inequality a share
         of ``(mean - middle) / (bound - middle)`` at most, of values above the middle. Its fourth power is used, which
@@ -126,8 +126,8 @@ class Known:
 
     @classmethod
     def of(cls, people: People, groups: Sequence[float] | None, approximate: bool = False) -> Known:
-        """Return what is known of groups with these shares of the people, or of all rows; ``approximate`` where the
-        rows are not those that the profile is of."""
+        """Return the groups with these shares of the people (None: all rows as one), thinned to at most nine.
+        ``approximate`` says that the rows differ from those that the profile describes."""
         if groups is None:
             return cls(people, np.ones(1), _DIFFERENT if approximate else _OF_ALL)
         shares = np.maximum(np.asarray(groups, dtype=np.float64), 1e-9)
@@ -454,8 +454,8 @@ def choose_sum(
 
 
 def choose_extreme(known: Known, bounds: tuple[float, float]) -> Choice:
-    """Return the limit of a smallest or largest value: that of which the noise is the smallest part of the rows that
-    are counted, and of those that are nearly as good the largest."""
+    """Return the limit for a minimum or maximum: where the noise relative to the counted rows is smallest, or the
+    largest limit within 5 % of that."""
     limits, people = known.limits(), known.people
     share = limits / people.counted(limits)
     i = int(np.flatnonzero(share <= 1.05 * share.min())[-1])

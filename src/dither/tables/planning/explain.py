@@ -253,15 +253,14 @@ def _value_may_be_null(plan: AggregationPlan, name: str) -> bool:
 
 
 def _without_a_count(plan: AggregationPlan, names: Sequence[str]) -> dict[str, Any]:
-    """Return the answers, and the counts by which they are NULL where there are no values; COUNT(*) for what is no
-    column."""
+    """Return the values of a note: the answers, and the counts that would make them NULL where there are no values."""
     values = [plan.query.aggregates[name].value for name in names]
     counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
     return {"names": [*names], "grouped": bool(plan.query.groups), "counts": [*dict.fromkeys(counts)]}
 
 
 def _aggregates(sql: str) -> bool:
-    """Return whether SQL on the answer computes something of several groups, other than by a window function."""
+    """Return whether SQL on the answer aggregates over groups, other than by a window function."""
     for node in nodes.parsed(sql).find_all(exp.AggFunc):
         outer = node.parent
         while isinstance(outer, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
@@ -272,15 +271,14 @@ def _aggregates(sql: str) -> bool:
 
 
 def null_value_notes(plan: AggregationPlan, names: Sequence[str]) -> tuple[Note, ...]:
-    """Return what an answer says about these, which have values that are NULL by the rule."""
+    """Return a note on the answers ``names`` that are NULL in groups without values."""
     if not names:
         return ()
     return (Note("null_values", {"names": [*names], "grouped": bool(plan.query.groups)}),)
 
 
 def person_sum_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what a question says about columns that are held within their bounds before a person's values are added
-    up."""
+    """Return notes on columns that are clamped to their bounds before the values of a person are added up."""
     if plan.query.source is None:
         return ()
     card = base_of(plan.card)
@@ -332,7 +330,7 @@ ADDED = ("count", "count_value", "sum", "histogram")
 
 
 def forecast_notes(plan: QuestionPlan) -> list[Note]:
-    """Return what a plan says about answers that would be nothing but noise."""
+    """Return notes on answers whose ± spans all possible values."""
     return [
         Note("noise_only", {"name": item.name, "rows": item.rows, "low": item.low, "high": item.high})
         for item in noise_only(plan)
@@ -340,7 +338,7 @@ def forecast_notes(plan: QuestionPlan) -> list[Note]:
 
 
 def unit_notes(card: Card) -> tuple[Note, ...]:
-    """Return what every answer says about rows without a unit; nothing where every row is a person."""
+    """Return the note on rows without a unit; none where every row is a person."""
     derived = isinstance(card, RelationCard)
     unit = base_of(card).unit if derived else card.unit
     if unit is None:
@@ -350,7 +348,7 @@ def unit_notes(card: Card) -> tuple[Note, ...]:
 
 
 def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what an explanation and an answer say about one private aggregation of a question."""
+    """Return all notes on one private aggregation, for explanations and answers."""
     about_rows = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (
         *profile_notes(plan),
@@ -363,7 +361,7 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def profile_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return what an answer says about the profile that its limits, bounds and corrections follow from."""
+    """Return the note on the profile, if limits, bounds and corrections follow from it."""
     profile = base_of(plan.card).profile
     if not plan.corrections or profile is None:
         return ()

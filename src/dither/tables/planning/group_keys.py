@@ -826,8 +826,8 @@ def public_keys(
 
 
 def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequence[TiedValues]) -> tuple[Tie, ...]:
-    """Return which combinations of public keys there are, of columns of one public table; keys that the question lists
-    are shown in all of them."""
+    """Return the combinations of public keys that occur, for columns from one public table. Columns whose keys the
+    question lists are left out: they are shown in all combinations."""
     result = []
     for item in tied:
         free = [i for i, place in enumerate(item.places) if keys[place] is not None and groups[place].keys is None]
@@ -841,7 +841,7 @@ def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequen
 
 
 def number_of_groups(keys: Sequence[Values | None], ties: Sequence[Tie] = (), private: int = 1) -> int:
-    """Return how many groups there are, with so many keys in each column whose keys are not public."""
+    """Return the number of groups, counting ``private`` keys for each column without public keys."""
     places = {place for tie in ties for place in tie.places}
     free = [private if listed is None else len(listed) for i, listed in enumerate(keys) if i not in places]
     return math.prod([*free, *(len(tie.numbers) for tie in ties)])
@@ -921,8 +921,8 @@ def _numbers(keys: PublicKeys, ties: Sequence[Tie]) -> list[tuple[int, ...]]:
 
 
 def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
-    """Return the smallest threshold that a key of one person passes with probability at most delta / groups; normal
-    noise has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
+    """Return the smallest threshold that a key of one person passes with probability at most delta / groups, or half of
+    delta with ``normal`` noise, which spends the other half. Rounding of the released number is included."""
     delta_of_keys = delta / 2 if normal else delta
     share = delta_of_keys / groups
     bits = 64 + (1 / share).__ceil__().bit_length()

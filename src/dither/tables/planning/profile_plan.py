@@ -189,7 +189,8 @@ class ProfilePlan:
 
 
 def noise_of(guarantee: Guarantee, normal: bool, share: Fraction, sensitivity: int) -> Laplace | Gaussian:
-    """Return the noise that a share of a budget pays for."""
+    """Return the noise that a share of a budget pays for: epsilon times the share or, for normal noise, the scale over
+    the root of the share."""
     if not normal:
         return Laplace(sensitivity, round_down(guarantee.exact[0] * share))
     scaled = up(sensitivity * root_up(1 / share, _BITS))

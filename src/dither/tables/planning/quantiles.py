@@ -215,12 +215,14 @@ def _linear_errors(
 
 
 def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, float]:
-    """Return by how many values the rank of each quantile may be off, with this confidence each, values that share a
-    bin aside: by the error of its selection, and by that of the selection before it as far as it moved what was left.
+    """Return a bound on the error in rank of each quantile, at this confidence, not counting values that share a bin.
+
+    It is the error of its own selection plus that part of the error of the selection before which moved its values.
     """
     level = 1 - (1 - confidence) / rank.depth
 
     def error(rank: Rank, before: float) -> tuple[float, float, float]:
+        """Return the error of a selection, and what it adds to those below and above."""
         off = before + rank.mechanism.error(bins * rank.parts, level) / (rank.parts * rank.at.denominator)
         below = off * float(rank.below.at) if rank.below is not None else 0.0
         above = off * float(1 - rank.above.at) if rank.above is not None else 0.0

@@ -180,7 +180,7 @@ def _within(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tu
 
 
 def _filled(weights: Floats, deviation: float) -> float:
-    """Return what noise alone exceeds in any bin with a probability of at most :data:`_FALSE_ALARM`."""
+    """Return the threshold that noise alone exceeds in any bin with probability at most :data:`_FALSE_ALARM`."""
     return deviation / math.sqrt(2) * math.log(len(weights) / (2 * _FALSE_ALARM))
 
 
@@ -300,7 +300,7 @@ class Values:
 
     @classmethod
     def flat(cls, bounds: tuple[float, float]) -> Values:
-        """Return values of which nothing is known but their bounds."""
+        """Return values spread evenly between their bounds, if nothing else is known of them."""
         return cls(np.linspace(bounds[0], bounds[1], 9), np.full(9, 1 / 9), np.zeros(9), bounds)
 
     @classmethod
@@ -362,7 +362,7 @@ class Values:
     def _of_class(
         cls, histogram: NoisyHistogram, bounds: tuple[float, float] | None, ends: tuple[float, float]
     ) -> Values:
-        """Return the values of some of the people, in the bins that any values are in; noise stays as it is."""
+        """Return the distribution of values in one class of people, in the range ``ends``, without removing noise."""
         edges, weights = _within(histogram, bounds)
         points = (edges[1:] + edges[:-1]) / 2
         inside = (edges[1:] > ends[0]) & (edges[:-1] < ends[1])

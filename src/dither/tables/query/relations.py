@@ -150,8 +150,8 @@ def describe_type(
 def relation_card(
     card: Card, source: Source | None, describe: Describe = describe_type, where: Expression | None = None
 ) -> Card:
-    """Return the card under which a question about a relation is planned: its columns, and no unit where ``where``
-    leaves each person at most one row. None, the card's own table, gives the card itself."""
+    """Return the card for planning a question about a relation: its columns, and no unit where ``where`` leaves each
+    person at most one row. For None, the card's own table, it is the card itself."""
     if source is None:
         return card
     if isinstance(source, PrivateRows) and card.counts_rows_without_unit:

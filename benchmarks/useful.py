@@ -1,7 +1,8 @@
 """Whether default answers are useful: what nobody stated, against the best of a grid of stated limits and bounds.
 
 ``python benchmarks/useful.py`` asks about real tables; ``--adult PATH`` adds the Adult table from a CSV file;
-``--only NAME`` asks about one table; ``--part`` is ``questions``, ``coverage``, ``tails`` or all of them.
+``--only NAME`` asks about one table; ``--part`` is ``questions``, ``tails``, ``ordinary`` (:mod:`ordinary`) or all of
+them.
 """
 
 from __future__ import annotations
@@ -390,12 +391,14 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--match", default="", help="questions that contain this text")
     parser.add_argument("--adult", help="the Adult table as a CSV file")
-    parser.add_argument("--part", default="all", choices=("all", "questions", "tails"))
+    parser.add_argument("--part", default="all", choices=("all", "questions", "tails", "ordinary"))
     parser.add_argument("--profile", type=float, default=0.0, help="the epsilon of a profile, asked with as well")
     parser.add_argument("--asks", type=int, default=20)
     parser.add_argument("--tries", type=int, default=8)
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
+    import ordinary  # beside this file
+
     everything = [*DATA, *([adult_data(chosen.adult)] if chosen.adult else [])]
     if chosen.quick:
         chosen.asks, chosen.tries, chosen.only, chosen.match = 2, 1, "quick", ""
@@ -421,6 +424,8 @@ def main() -> None:
             report(results, f"With a profile of ε = {profile:g}" if profile else "Without a profile")
         if chosen.part in ("all", "tails"):
             tail_rows(profile, 200 if chosen.quick else 20_000, chosen.asks)
+        if chosen.part == "ordinary" or (chosen.part == "all" and not chosen.quick):
+            ordinary.run(profile, chosen.asks, chosen.match, 2 if chosen.quick else None)
 
 
 if __name__ == "__main__":

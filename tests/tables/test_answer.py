@@ -18,7 +18,7 @@ from dither import present
 from dither.errors import DitherError
 from dither.guarantees import PureDP
 from dither.ledger.recorded import decode, encode
-from dither.present.notes import Note
+from dither.present.notes import Note, kinds_of
 from dither.tables.answer import Answer
 from support import refuses
 
@@ -87,10 +87,31 @@ def test_text_is_a_table():
     shown = str(ANSWER).splitlines()
     assert shown[0].split() == ["month", "at", "town", "vip", "n", "±", "mean", "±", "hist", "±"]
     assert "Ångström 😀" in shown[4]
-    assert shown[-2:] == ["cost: ε = 1", str(Note("levels"))]
+    assert shown[-3:] == ["cost: ε = 1", "~ is mostly noise: the ± exceeds the number.", str(Note("levels"))]
     assert "3 rows, 1 shown: --format csv" in ANSWER.text(most=1, more="--format csv")
     assert "shown" not in ANSWER.text(most=None)
     assert "recorded answer" in str(Answer.restored(ANSWER.stored(), replayed=True))
+
+
+def test_two_notes_stand_under_an_answer_and_the_others_on_demand():
+    kinds = ("rows_without_person", "shared_epsilon", "undercount_unknown", "no_interval", "first_answer")
+    notes = tuple(Note(kind, {"column": "who"} if kind == "rows_without_person" else {}) for kind in kinds)
+    answer = replace(ANSWER, columns=("n",), types=("integer",), rows=((40,),), errors={"n": (3.0,)}, notes=notes)
+    first, others = answer.leading_notes()
+    assert kinds_of(first) == ["first_answer"]  # which is long: nothing else beside it
+    assert len(others) == 4
+    assert str(answer).splitlines()[-1].endswith("was lost or replaced. (4 more: answer.notes)")
+    assert answer.summary(more="--verbose").endswith("(4 more: --verbose)")
+    assert answer.text(verbose=True).splitlines()[-5:] == [*map(str, (*first, *others))]
+    assert "<summary>4 more notes</summary>" in answer._repr_html_()
+    again = replace(answer, replayed=True)
+    assert kinds_of(again.leading_notes()[0]) == ["undercount_unknown", "no_interval"]
+    noisy = replace(again, errors={"n": (50.0,)})
+    assert kinds_of(noisy.leading_notes()[0]) == ["undercount_unknown"]
+    assert "~40" in noisy.text()
+    assert "~40</abbr>" in noisy._repr_html_()
+    assert noisy.to_pandas()["n"].tolist() == [40]
+    assert "~" not in noisy.to_csv() + noisy.to_json()
 
 
 def test_columns_by_name():

@@ -61,6 +61,7 @@ class OutputOptions:
     report: str | None = option(None, "Write a page about the answer to this .html file.", "FILE")
     receipt: str | None = option(None, _RECEIPT, "TEXT")
     overwrite: bool = option(False, _FORCE, flag="--force")
+    verbose: bool = option(False, "Print all notes, not only the two that matter most.")
 
 
 @dataclass(frozen=True)

@@ -286,11 +286,11 @@ def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
     )
 
 
-def _print(answer: Answer) -> None:
-    """Print an answer's table, and below it cost and notes folded to the width of the terminal."""
-    summary = answer.summary()
-    echo(answer.text(more="--format csv prints all").removesuffix(summary), end="")
-    for line in summary.splitlines():
+def _print(answer: Answer, verbose: bool) -> None:
+    """Print an answer's table, and below it cost and notes folded to the width of the terminal; ``verbose`` prints all
+    notes."""
+    echo(answer.text(more="--format csv prints all").removesuffix(answer.summary()), end="")
+    for line in answer.summary(verbose=verbose, more="--verbose").splitlines():
         item(line, "")
 
 
@@ -305,12 +305,12 @@ def _write(
     """
     outputs.write("--output", lambda room: answer.write(room, output.format))
     if output.output is not None or output.format is not None:  # stdout is for what a program reads, or for nothing
-        echo(answer.summary(), err=True)
+        echo(answer.summary(verbose=output.verbose, more="--verbose"), err=True)
     if output.output is not None:
         echo(f"written to {output.output}", err=True)
     if output.output is None:
         if output.format is None:
-            _print(answer)
+            _print(answer, output.verbose)
         elif output.format == "json":
             echo(answer.to_json())
         elif is_terminal():

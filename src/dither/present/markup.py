@@ -63,6 +63,16 @@ def lines(texts: Iterable[object]) -> str:
     return "".join(f'<div style="{style}">{escaped(text)}</div>' for text in texts)
 
 
+def folded(title: str, content: str, *, inline: bool = True) -> str:
+    """Render content that opens on demand below its title; nothing where there is none.
+
+    >>> folded("2 more notes", lines(["a", "b"])).startswith("<details"), folded("0 more notes", "")
+    (True, '')
+    """
+    look = ' style="padding-top:.3em;opacity:.85"' if inline else ""
+    return f"<details{look}><summary>{escaped(title)}</summary>{content}</details>\n" if content else ""
+
+
 def table(
     headings: Sequence[object],
     rows: Iterable[Sequence[object]],

@@ -36,6 +36,7 @@ NoteKind = Literal[
     "value_without_rows", "value_without_values", "null_values",
     # errors
     "population", "population_clusters", "mode_gap", "extreme_rank", "quantile_rank", "no_interval", "noise_only",
+    "mostly_noise",
     "shared_parts", "shared_epsilon", "chosen_by_noise", "one_sided", "error_unknown", "failed_sql",
     # the ledger
     "first_answer", "temporary_ledger",
@@ -89,6 +90,41 @@ def lasting(notes: Iterable[Note]) -> tuple[Note, ...]:
     (Note(kind='levels', values={}),)
     """
     return tuple(note for note in notes if note.kind not in _OF_THE_FIRST_ANSWER)
+
+
+MOST_SHOWN, MOST_WORDS = 2, 32
+"""How many notes stand under an answer, and how many words they have together at most; a single one may have more."""
+_FIRST: tuple[NoteKind, ...] = (
+    # what is wrong or missing, and what is said once
+    "failed_sql", "bounds_not_found", "first_answer", "people_without_budget", "error_unknown",
+    # which rows are shown, and what their numbers are
+    "top_keys", "small_groups", "other_groups", "population",
+    "temporary_ledger",
+    # what the ± leaves out, or follows from
+    "undercount_unknown", "left_out", "by_profile", "null_values", "one_sided", "chosen_by_noise", "undercount_beside",
+    "undercount_share", "distinct_limited", "quantile_rank", "extreme_rank", "mode_gap", "no_interval",
+    "value_without_rows", "value_without_values",
+    "rows_chosen", "groups_chosen", "limits", "limit_of_aggregate", "bounds_chosen", "bounds_stated", "means_limited",
+    "null_keys", "keys_beyond_bounds", "rows_as_people", "rows_without_person",
+)  # fmt: skip
+_RANKS = {kind: rank for rank, kind in enumerate(_FIRST)}
+
+
+def leading(notes: Sequence[Note], most: int = MOST_SHOWN) -> tuple[list[Note], list[Note]]:
+    """Return the notes that stand under an answer, at most ``most``, and the others; each in their order.
+
+    >>> notes = [Note("rows_without_person", {"column": "who"}), Note("shared_epsilon"), Note("error_unknown")]
+    >>> kinds_of(leading(notes)[0]), kinds_of(leading(notes)[1])
+    (['rows_without_person', 'error_unknown'], ['shared_epsilon'])
+    """
+    order = sorted(range(len(notes)), key=lambda place: _RANKS.get(notes[place].kind, len(_FIRST)))
+    first = order[:1] if most else []
+    words = sum(len(str(notes[place]).split()) for place in first)
+    for place in order[1:most]:
+        words += len(str(notes[place]).split())
+        first += [place] if words <= MOST_WORDS else []
+    shown = sorted(first)
+    return [notes[place] for place in shown], [note for place, note in enumerate(notes) if place not in shown]
 
 
 def by_call(option: str) -> str:
@@ -297,6 +333,30 @@ def _failed_sql(values: Mapping[str, Any]) -> str:
     return f"{failed} are the noisy tables, numbered by `{values['column']}`."
 
 
+def lever_words(lever: Mapping[str, Any]) -> str:
+    """Say what makes an error smaller, and what it would be then.
+
+    >>> lever_words({"kind": "epsilon", "epsilon": 2.3, "error": 1.4, "share": 0.2})
+    'ε = 2.3 gives ± 20 %'
+    >>> lever_words({"kind": "groups", "columns": ["origin"], "error": 0.8, "share": 0.1})
+    'by `origin` ± 0.80 (10 %)'
+    """
+    if lever["kind"] == "epsilon":
+        return f"ε = {lever['epsilon']:g} gives ± {percent(lever['share'])}"
+    changed = "without WHERE" if lever["kind"] == "where" else "without groups"
+    if lever.get("columns"):
+        changed = f"by {_code(lever['columns'])}"
+    return f"{changed} ± {two_digits(lever['error'])} ({percent(lever['share'])})"
+
+
+def _mostly_noise(values: Mapping[str, Any]) -> str:
+    """Return the sentence of a note ``mostly_noise``: the error beside the number, and what makes it smaller."""
+    sizes = f"± {two_digits(values['error'])} is expected where the number is about {two_digits(values['size'])}"
+    text = f"`{values['name']}` will be mostly noise: {sizes}."
+    levers = "; ".join(map(lever_words, values["levers"]))
+    return f"{text} Better: {levers}." if levers else text
+
+
 def _whole_counts(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``whole_counts``."""
     text = f"Whole counts are never negative and add up, over {values['combinations']:,} cells; they have no ±"
@@ -342,13 +402,12 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
         f"{'EXISTS' if v['exists'] else 'the join'}, whatever their values; counts and sums may be too low."
     ),
     "undercount_unknown": lambda v: (
-        "Counts and sums may be too low by an unknown amount, which the ± does not include; "
-        f"{v['option']('bias')} estimates it."
+        f"Counts and sums may be too low by more than the ±; {v['option']('bias')} estimates it."
     ),
     "undercount_beside": "Counts are underestimated by about the amount shown, which the ± does not include.",
     "undercount_share": _undercount_share,
     "undercount_later": "Counts and sums will be too low; the answer will state the share of rows that is excluded.",
-    "undercount_elsewhere": "Counts and sums may be too low by an unknown amount, which the ± does not include.",
+    "undercount_elsewhere": "Counts and sums may be too low by more than the ±.",
     "undercount_not_measured": (
         'How much the limit excludes is not known, nor in any ±: bias = true, or max_rows = "auto", measures it.'
     ),
@@ -360,8 +419,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "bias_unused": _bias_unused,
     "people_without_budget": _people_without_budget,
     "by_profile": lambda v: (
-        f"Limits and bounds follow from the profile{'' if v['released'] is None else ' of ' + v['released']}; the ± "
-        "includes what they leave out, if the rows have changed little since."
+        "The ± includes what limits and bounds leave out, as far as the profile"
+        f"{'' if v['released'] is None else ' of ' + v['released']} still holds."
     ),
     "rows_chosen": lambda v: (
         f"Each person counts for at most {counted(v['rows'], 'row')}, chosen privately with ε = {v['epsilon']:.3g}."
@@ -401,6 +460,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
         "With {rows:,} rows in a group the ± of `{name}` spans all possible values, {low:,.6g} to {high:,.6g}; "
         "a release asks for confirmation."
     ),
+    "mostly_noise": _mostly_noise,
     "shared_parts": lambda v: (
         f"{_code(v['names'])}: computed from the noisy parts of {_code(v['others'])}, so the ± is larger than alone."
     ),

@@ -15,7 +15,7 @@ from dither.present import markup
 from dither.present.chart import Chart, Mark
 from dither.present.drawing import draw
 from dither.present.notes import Note
-from dither.present.text import keys_shown, printable, two_digits
+from dither.present.text import keys_shown, two_digits
 from dither.public_module import public_in
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type  # noqa: F401
@@ -67,8 +67,8 @@ class SeriesAnswer(Answer):
             return f"{column}, running total"
         return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"
 
-    def summary(self) -> str:
-        """Describe the numbers, the cost of the whole series, the remaining budget and the notes, a line each.
+    def _facts(self) -> list[str]:
+        """Return what the numbers are, the cost of the whole series, and what is left, a line each.
 
         >>> from dither.guarantees import PureDP
         >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), unit="day").summary())
@@ -80,8 +80,7 @@ class SeriesAnswer(Answer):
         else:
             numbers = f"of one {self.unit}" if self.window == 1 else f"a sum over the last {self.window} {self.unit}s"
         output = [f"each line is {numbers}", f"cost: {self.cost}, once for the whole series"]
-        output += [] if self.remaining is None else [f"left: {self.remaining}"]
-        return "\n".join([*output, *(printable(str(note)) for note in self.notes)])
+        return output if self.remaining is None else [*output, f"left: {self.remaining}"]
 
     def chart(self, name: str | None = None, *, most: int | None = MAX_LINES) -> Chart:
         """Return a chart of one aggregate over time: a line for each group with a band of its errors (95 %).
@@ -115,7 +114,7 @@ class SeriesAnswer(Answer):
         errors = {name: values[last:] for name, values in self.errors.items()}
         headings, lines = Answer(self.columns, self.types, self.rows[last:], errors, self.cost).table()
         table = markup.table([item.text for item in headings], lines, [item.numeric for item in headings])
-        return markup.block(*pictures, table, markup.lines(self.summary().splitlines()))
+        return markup.block(*pictures, table, self._notes_html())
 
 
 @public_in("dither.stream")

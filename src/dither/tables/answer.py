@@ -22,7 +22,7 @@ from dither.present import markup
 from dither.present import text as plain_text
 from dither.present.chart import MAX_BARS, Axis, Chart, bars, is_drawable
 from dither.present.drawing import draw
-from dither.present.notes import Note, kinds_of, lasting
+from dither.present.notes import MOST_SHOWN, Note, kinds_of, lasting, leading
 from dither.present.text import keys_shown, noisy, printable, rounded, shown, two_digit_decimals
 from dither.public_module import public_in
 from dither.tables.attribute_hints import missing_attribute
@@ -330,8 +330,10 @@ class Answer:
     def table(self, most: int | None = None) -> tuple[list[Heading], list[list[str | None]]]:
         """Return the table that people see: its headings, and the cells of at most ``most`` rows, None where missing.
 
-        Behind a noisy column stand its ±, and by how much it is low where that is known. Digits follow the ±.
+        Behind a noisy column stand its ±, and by how much it is low where that is known. Digits follow the ±, or the
+        bins that a value is chosen among where it has none. ``~`` stands before a number whose ± exceeds it.
         """
+        widths = {note.values["name"]: note.values["bin_width"] for note in self.notes if "bin_width" in note.values}
         headings: list[Heading] = []
         columns: list[list[str | None]] = []
         for place, (name, kind) in enumerate(zip(self.columns, self.types, strict=True)):
@@ -341,9 +343,19 @@ class Answer:
                 headings.append(Heading(name, "key", numeric))
                 columns.append([None if value is None else shown(value) for value in values])
                 continue
-            pairs = [noisy(value, error) for value, error in zip(values, self.errors[name], strict=False)]
+            known = self.errors[name][:most]
+            half_bin = (widths.get(name) or 0.0) / 2 or None
+            pairs = [
+                noisy(value, half_bin if error is None else error) for value, error in zip(values, known, strict=True)
+            ]
+            pairs = [(text, "" if error is None else half) for (text, half), error in zip(pairs, known, strict=True)]
             headings.append(Heading(name, "value", numeric))
-            columns.append([None if value is None else text for value, (text, _) in zip(values, pairs, strict=True)])
+            columns.append(
+                [
+                    None if value is None else f"~{text}" if is_mostly_noise(value, error) else text
+                    for value, error, (text, _) in zip(values, known, pairs, strict=True)
+                ]
+            )
             if name in self.probabilities:
                 headings.append(Heading("probability", "probability", True))
                 columns.append([_probability_text(item) for item in self.probabilities[name][:most]])
@@ -362,10 +374,18 @@ class Answer:
                 )
         return headings, [list(line) for line in zip(*columns, strict=True)]
 
-    def text(self, most: int | None = MAX_ROWS_SHOWN, more: str = "text(most=None) shows all, to_csv() too") -> str:
-        """Return a table for the terminal, with a ± column for each noisy one, the cost, and what is left.
+    def text(
+        self,
+        most: int | None = MAX_ROWS_SHOWN,
+        more: str = "text(most=None) shows all, to_csv() too",
+        *,
+        verbose: bool = False,
+    ) -> str:
+        """Return a table for the terminal, with a ± column for each noisy one, the cost, what is left, and the notes
+        that matter most.
 
-        ``most`` is how many rows are shown, None for all; ``more`` says how to see the others.
+        ``most`` is how many rows are shown, None for all; ``more`` says how to see the others. ``verbose`` shows all
+        notes.
         """
         headings, lines = self.table(most)
         names = [printable(heading.text.replace("\n", " ")) for heading in headings]
@@ -373,26 +393,57 @@ class Answer:
         output = plain_text.table(names, cells, [heading.numeric for heading in headings])
         if most is not None and len(self.rows) > most:
             output.append(f"{len(self.rows):,} rows, {most:,} shown: {more}")
-        return "\n".join([*output, self.summary()])
+        return "\n".join([*output, self.summary(verbose=verbose)])
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the table, the cost, what is left, and the notes."""
         headings, lines = self.table(MAX_ROWS_SHOWN)
-        parts = [markup.table([heading.text for heading in headings], lines, [h.numeric for h in headings])]
+        cells = explained_noise(headings, lines)
+        parts = [markup.table([heading.text for heading in headings], cells, [h.numeric for h in headings])]
         if len(self.rows) > MAX_ROWS_SHOWN:
             parts.append(markup.lines([f"{len(self.rows):,} rows, {MAX_ROWS_SHOWN} shown: to_pandas() has all"]))
         if not self.rows:
             parts.append(markup.lines(["No group has enough people to be shown."]))
-        return markup.block(*parts, markup.lines(self.summary().splitlines()))
+        return markup.block(*parts, self._notes_html())
 
-    def summary(self) -> str:
-        """Return the cost, what is left, and the notes, a line each."""
+    def _notes_html(self) -> str:
+        """Return HTML for a notebook of the cost, what is left, and the notes, the less important ones folded."""
+        shown, others = self.leading_notes()
+        first = markup.lines([*self._facts(), *self._legend(), *map(str, shown)])
+        return first + markup.folded(f"{len(others)} more notes", markup.lines(others))
+
+    def leading_notes(self) -> tuple[list[Note], list[Note]]:
+        """Return the notes that stand under the answer, at most two lines with what explains ``~``, and the others.
+
+        >>> from dither.guarantees import PureDP
+        >>> notes = tuple(Note("limit_of_aggregate", {"name": name, "rows": 1}) for name in ("a", "b", "c"))
+        >>> shown, others = Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, PureDP(1), notes).leading_notes()
+        >>> len(shown), [str(note) for note in others]
+        (2, ['In c, each person counts for at most 1 row.'])
+        """
+        return leading(lasting(self.notes) if self.replayed else self.notes, MOST_SHOWN - len(self._legend()))
+
+    def _legend(self) -> list[str]:
+        """Return what explains ``~``, where it stands before some number."""
+        return [MOSTLY_NOISE] if is_marked(self) else []
+
+    def _facts(self) -> list[str]:
+        """Return the cost and what is left, a line each."""
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
-        if self.remaining is not None:
-            output.append(f"left: {self.remaining}")
-        return "\n".join(
-            [*output, *(printable(str(note)) for note in (lasting(self.notes) if self.replayed else self.notes))]
-        )
+        return output if self.remaining is None else [*output, f"left: {self.remaining}"]
+
+    def summary(self, *, verbose: bool = False, more: str = "answer.notes") -> str:
+        """Return the cost, what is left, and the notes that matter most, a line each; with ``verbose`` all notes.
+
+        ``more`` says how the others are to be seen.
+        """
+        first, others = self.leading_notes()
+        output = [*self._legend(), *map(str, first)]
+        if verbose:
+            output += map(str, others)
+        elif others:
+            output[-1] += f" ({len(others)} more: {more})"
+        return "\n".join([*self._facts(), *map(printable, output)])
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps of it."""
@@ -440,6 +491,44 @@ class Answer:
             limit_errors={name: tuple(values) for name, values in document.get("limit_errors", {}).items()},
             **more,
         )
+
+
+MOSTLY_NOISE = "~ is mostly noise: the ± exceeds the number."
+
+
+def is_mostly_noise(value: Any, error: float | None) -> bool:
+    """Return whether the ± of a number exceeds it.
+
+    >>> is_mostly_noise(3, 12.0), is_mostly_noise(30, 12.0), is_mostly_noise(None, None)
+    (True, False, False)
+    """
+    return is_drawable(value) and not isinstance(value, list) and error is not None and error > abs(value)
+
+
+def _noisy_cells(value: Any, error: float | None, half_bin: float | None) -> tuple[str | None, str]:
+    """Return a noisy value and its ± as people see them; ``half_bin`` says how exact a value without one is."""
+    text, half = noisy(value, half_bin if error is None else error)
+    if value is None:
+        return None, ""
+    return (f"~{text}" if is_mostly_noise(value, error) else text), ("" if error is None else half)
+
+
+def is_marked(answer: Answer) -> bool:
+    """Return whether the ± of some number of an answer exceeds it."""
+    columns = ((answer[name], answer.errors[name]) for name in answer.columns if name in answer.errors)
+    return any(is_mostly_noise(*cell) for column in columns for cell in zip(*column, strict=True))
+
+
+def explained_noise(headings: list[Heading], lines: list[list[str | None]]) -> list[list[object]]:
+    """Return the cells of :meth:`Answer.table` for a page, where numbers that are mostly noise explain themselves."""
+    numbers = [heading.kind == "value" and heading.numeric for heading in headings]
+    return [
+        [
+            markup.Explained(cell, MOSTLY_NOISE) if is_number and cell is not None and cell.startswith("~") else cell
+            for is_number, cell in zip(numbers, line, strict=True)
+        ]
+        for line in lines
+    ]
 
 
 def is_total(answer: Answer) -> bool:

@@ -22,7 +22,7 @@ from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
-from dither.tables.execute.release import planned, release
+from dither.tables.execute.release import forecast_of_noise, planned, release
 from dither.tables.options import ReleaseOptions, takes_options
 from dither.tables.planning.explain import Explanation, bias_notes, explain
 from dither.tables.planning.plan import QuestionPlan, check_statements
@@ -68,7 +68,8 @@ class LocalBackend:
         """Explain the plan, what is left, and whether it would be refused."""
         plan, accounts = self.plan(question, options) if plan is None else plan, question.table.accounts
         refused = accounts.refusal(plan.cost, options.analyst)
-        notes = (*bias_notes(plan, options.bias), *accounts.people_notes(plan.cost))
+        noise = () if options.error is not None else forecast_of_noise(question, plan, options)
+        notes = (*noise, *bias_notes(plan, options.bias), *accounts.people_notes(plan.cost))
         return explain(plan, accounts.remaining(options.analyst), notes, refused)
 
     def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:

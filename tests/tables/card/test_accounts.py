@@ -247,7 +247,7 @@ def test_a_temporary_ledger_is_called_one(tmp_path):
     for ledger, said in ((None, True), (str(tmp_path / "l"), False)):
         with dp.open(ROWS, unit="who", budget=dp.PureDP(10), ledger=ledger) as table:
             answer = table.agg(n=dp.count()).release(1)
-            assert ("a temporary ledger" in str(answer)) is said
+            assert ("a temporary ledger" in answer.text(verbose=True)) is said
             assert "a temporary ledger" not in dp.present.html(answer)
             assert "ledger" not in str(table.agg(n=dp.count()).release(2))
 

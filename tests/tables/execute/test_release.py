@@ -95,7 +95,7 @@ def test_automatic_limits_say_what_they_leave_out_of_all_groups_together(table):
     content = json.loads(answer.to_json())
     assert content["left_out"]["n"]["high"] == 1
     assert set(content["rows"][0]) == {"region", "n", "n_error"}
-    assert "The share stated is of all rows; that of a group may differ." in str(answer)
+    assert "The share stated is of all rows; that of a group may differ." in answer.text(verbose=True)
     page = dp.present.html(answer)
     assert "for all groups together" in page
     assert "low by" not in page

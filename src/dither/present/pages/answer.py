@@ -15,10 +15,10 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee
 from dither.ledger import Entry, Receipt
 from dither.ledger.accounts import DELTA_UNIT, LOSS_UNIT, promised
 from dither.present import markup
-from dither.present.notes import kinds_of, lasting
+from dither.present.notes import kinds_of, lasting, leading
 from dither.present.pages import sheet
 from dither.stream.series_answer import SeriesAnswer
-from dither.tables.answer import Answer, is_total
+from dither.tables.answer import MOSTLY_NOISE, Answer, explained_noise, is_marked, is_total
 from dither.tables.card.profile import Profile, table_charts
 from dither.tables.planning.explain import Explanation
 
@@ -168,7 +168,8 @@ def answer_table(answer: Answer) -> str:
     headings, rows = answer.table(MAX_ROWS)
     errors = [heading.kind in ("error", "population error") for heading in headings]
     cells = [
-        [f"± {cell}" if cell and is_error else cell for cell, is_error in zip(row, errors, strict=True)] for row in rows
+        [f"± {cell}" if cell and is_error else cell for cell, is_error in zip(row, errors, strict=True)]
+        for row in explained_noise(headings, rows)
     ]
     names = [
         markup.Explained(heading.text, _EXPLANATIONS[heading.kind]) if heading.kind in _EXPLANATIONS else heading.text
@@ -182,6 +183,9 @@ def _caption(answer: Answer) -> str:
     """Describe what the numbers of the table mean."""
     more = len(answer.rows) - MAX_ROWS
     parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
+    if answer.limit_errors:
+        parts = ["± is how far each number may be off, by noise and by limits, with 95 % confidence."]
+    parts += [MOSTLY_NOISE] if is_marked(answer) else []
     if answer.clipped_share and is_total(answer):
         parts.append(
             "What the limits on one person’s rows leave out comes on top: “low by” is an estimate of it with the "
@@ -206,11 +210,13 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
     left = _nothing(entries) if answer.remaining is None else str(answer.remaining)
     if left is not None:
         facts.append(("left of the budget", left))
-    facts += [("note", str(note)) for note in lasting(answer.notes)]
+    shown, others = leading(lasting(answer.notes))
+    facts += [("note", str(note)) for note in shown]
     if answer.receipt:
         facts.append(("receipt", answer.receipt))
     keep = "Keep the receipt: a ledger that does not hold it has lost entries."
-    return sheet.section("What it cost", sheet.facts(facts), sheet.paragraph(keep) if answer.receipt else "")
+    more = markup.folded(f"{len(others)} more notes", sheet.listed(others) if others else "", inline=False)
+    return sheet.section("What it cost", sheet.facts(facts), more, sheet.paragraph(keep) if answer.receipt else "")
 
 
 def _nothing(entries: list[Entry] | None) -> str | None:

@@ -306,6 +306,7 @@ def answer(visit: Visit) -> Response:
     context: dict[str, Any] = {
         "record": record,
         "answer": record.answer,
+        "notes": record.answer.leading_notes(),
         "answer_table": Markup(answer_table(record.answer)),
         "charts": [Markup(svg(record.answer.chart(column))) for column in record.answer.drawable()[:MAX_CHARTS]],
         "own": own,

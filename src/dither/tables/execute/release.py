@@ -35,7 +35,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.estimate import with_least_squares
-from dither.tables.planning.explain import ADDED, bias_notes, limitations, refuse_noise_only
+from dither.tables.planning.explain import ADDED, bias_notes, limitations, refuse_mostly_noise, refuse_noise_only
 from dither.tables.planning.group_keys import with_unstated_bounds
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, statements_of
 from dither.tables.query.tree import Aggregate, Column, Query, private_tables, public_joins, public_tables, show
@@ -53,6 +53,18 @@ def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
     return plan_question(question.query, card, options)
 
 
+def forecast_of_noise(question: Question, plan: QuestionPlan, options: ReleaseOptions) -> tuple[Note, ...]:
+    """Return what is said of a question of which an answer is expected to be mostly noise, by the profile."""
+    if not any(part.expected for part in plan.parts):
+        return ()
+    from dither.tables.planning.levers import noise_notes  # which questions without a profile do not need
+
+    def replan(query: Query, others: ReleaseOptions) -> QuestionPlan:
+        return planned(replace(question, query=query), others)
+
+    return noise_notes(plan, question.query, options, replan)
+
+
 def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
     """Charge, run, add noise, record, and answer; an answer that is recorded already is given again, for free.
 
@@ -66,6 +78,7 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     may_be_noise = not options.force and options.error is None
     if may_be_noise and not pipeline.is_recorded(table, plan.cost, request, options.analyst):
         refuse_noise_only(plan)
+        refuse_mostly_noise(forecast_of_noise(question, plan, options))
     contexts = statement_contexts(question, plan)
     check_statements(question, plan, contexts)
 

@@ -34,7 +34,7 @@ from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.mechanisms import Gaussian
 from dither.present import markup
-from dither.present.notes import Note, limit_words
+from dither.present.notes import Note, lever_words, limit_words
 from dither.present.text import printable, two_digits
 from dither.public_module import public_in
 from dither.tables.card.model import Card, ColumnCard
@@ -582,6 +582,21 @@ def refuse_noise_only(plan: QuestionPlan) -> None:
         )
 
 
+def refuse_mostly_noise(notes: tuple[Note, ...]) -> None:
+    """Refuse a question all of whose answers are expected to be mostly noise, by its notes of that kind."""
+    for note in notes:
+        if note.values["all"]:
+            levers = "".join(f"{lever_words(lever)}; " for lever in note.values["levers"])
+            other = f"{levers}or " if levers else ""
+            raise InvalidArgument(
+                f"± of {note.values['name']}",
+                f"less than the answer itself, about {two_digits(note.values['size'])}",
+                f"± {two_digits(note.values['error'])}, so mostly noise",
+                f"{other}pass force=True to ask all the same",
+                f"{other}pass --yes to ask all the same",
+            )
+
+
 _WHAT = {
     "rows": "the number of rows",
     "people": "the number of people",
@@ -711,14 +726,14 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
     """Return a line of the explanation for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
     limit = ["the limit"] if "max_rows" in plan.automatic else []
-    of_rows = _times(limit)
     for name, parts in plan.measures_of.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]
         kind = plan.query.aggregates[name].kind
         simple = kind in SIMPLE
         bounds_to_choose = BOUNDS_OF + name in plan.automatic
-        per_limit = _times(limit, bounds_to_choose, kind)
+        chosen = [] if kind == "people" else limit  # people count once each
+        of_rows, per_limit = _times(chosen), _times(chosen, bounds_to_choose, kind)
         error: float | None
         if name in plan.expected:
             error, expected = plan.expected[name].typical, _for_groups(plan, name)
@@ -731,6 +746,7 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
         mechanism += f" in each of {len(parts)} parts" if len(parts) > 1 else ""
         lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected))
+    of_rows = _times(limit)
     for choice in plan.choices:
         among = "keys" if choice.aggregate.kind == "mode" else "values"
         mechanism = f"the exponential mechanism among {choice.bins:,} {among}, ε = {choice.mechanism.epsilon:.4g}"
@@ -798,8 +814,26 @@ def _groups(plan: AggregationPlan) -> str:
     assert plan.selection is not None
     shown = f"groups: private; shown from a noisy {plan.selection.threshold} people on"
     if "max_groups" in plan.automatic:
-        return f"{shown} if max_groups = {plan.max_groups} is chosen, and from more for a larger one"
-    return shown
+        shown = f"{shown} if max_groups = {plan.max_groups} is chosen, and from more for a larger one"
+    known = forecast_keys(plan)
+    return shown if known is None else f"{shown}; about {known[0]:,} of {known[1]:,} keys will be shown"
+
+
+def forecast_keys(plan: AggregationPlan) -> tuple[int, int] | None:
+    """Return about how many keys that are not public will be shown, and how many there are, by the profile; None where
+    it does not say, as of several columns, or of rows that meet a condition."""
+    profile, query = base_of(plan.card).profile, plan.query
+    value = query.groups[0].value if len(query.groups) == 1 else None
+    if profile is None or query.where is not None or query.source is not None or not isinstance(value, Column):
+        return None
+    if plan.selection is None:
+        return None
+    table = profile.tables.get(base_of(plan.card).name)
+    if table is None or value.table is not None:
+        return None
+    from dither.tables.planning.top_keys import keys_shown
+
+    return keys_shown(table, value.name, plan.selection.threshold, plan.max_groups)
 
 
 def _bounding(plan: AggregationPlan) -> tuple[str, str]:
@@ -845,13 +879,13 @@ def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
 
 def _for_groups(plan: AggregationPlan, name: str) -> str:
     """Describe the total ± forecast by the profile, in a typical, the smallest and the largest group."""
-    smallest, typical, largest = map(two_digits, plan.expected[name].errors)
-    sizes = (
-        ""
-        if smallest == typical == largest
-        else f" in a typical group, {smallest} in the smallest, {largest} in the largest"
-    )
-    return f"± {typical}{sizes} (95 %), noise and limits"
+    known = plan.expected[name]
+    smallest, typical, largest = map(two_digits, known.errors)
+    about = f" of about {two_digits(known.answer)}" if known.answer else ""
+    sizes = ""
+    if not smallest == typical == largest:
+        sizes = f" in a typical group, {smallest} in the smallest, {largest} in the largest"
+    return f"± {typical}{about}{sizes} (95 %), noise and limits"
 
 
 def _expected_for_sizes(plan: AggregationPlan, name: str, times: str) -> str:

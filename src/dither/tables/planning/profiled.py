@@ -58,6 +58,8 @@ _OF_QUANTILES = 1.6
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
+_WELL_KNOWN = 0.1
+"""The error of a mean, in standard deviations of the values, up to which it says something even where it is near 0."""
 _ASSUMED_GROUPS = 100
 """How many groups there are taken to be where their keys are not public and the profile does not say."""
 
@@ -286,18 +288,24 @@ def _private_shares(layers: Any, people: float) -> Floats:
 
 
 class GroupErrors(NamedTuple):
-    """Expected total errors (95 %) in the smallest group, in one of typical size, and in the largest; and about how
-    large the answer itself is in a typical one."""
+    """Expected total errors (95 %) in the smallest group, in one of typical size, and in the largest; about how large
+    the answer itself is in a typical one; and by how much values differ, where it is a mean or a quantile of them."""
 
     smallest: float
     typical: float
     largest: float
     answer: float
+    spread: float = 0.0
 
     @property
     def errors(self) -> tuple[float, float, float]:
         """The errors alone."""
         return self.smallest, self.typical, self.largest
+
+    @property
+    def is_mostly_noise(self) -> bool:
+        """Whether the error exceeds the answer; a mean near 0 that is known well beside its values is none of these."""
+        return self.typical > max(self.answer, _WELL_KNOWN * self.spread)
 
 
 @dataclass(frozen=True)
@@ -383,12 +391,19 @@ def _group_errors(
         one = replace(known, tried=(float(choice.rows),), groups=np.array([max(float(share), 1e-9)]))
         unsure = _OF_QUANTILES if item.aggregate.kind == "quantile" else 1.0
         errors.append(unsure * _IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
-    return GroupErrors(errors[0], errors[1], errors[2], _answer(fixed, known.people.rows * float(np.median(ordered))))
+    answer = _answer(fixed, known.people.rows * float(np.median(ordered)))
+    spread = _values(fixed).deviation_of_values if item.aggregate.kind in ("mean", "quantile") else 0.0
+    return GroupErrors(errors[0], errors[1], errors[2], answer, spread)
+
+
+def _values(item: _Item) -> Values:
+    """Return the values of an aggregate as far as they are known, otherwise spread evenly within its bounds."""
+    return item.values or Values.flat(item.bounds)
 
 
 def _answer(item: _Item, rows: float) -> float:
     """Return the expected size of an answer, without its sign, in a group of ``rows`` rows."""
-    kind, values = item.aggregate.kind, item.values or Values.flat(item.bounds)
+    kind, values = item.aggregate.kind, _values(item)
     if kind in ("count", "count_value"):
         return rows
     if kind in ("var", "std"):

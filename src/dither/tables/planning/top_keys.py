@@ -112,6 +112,17 @@ def _text_order(key: Key) -> tuple[tuple[bool, str], ...]:
     return tuple((part is None, str(part)) for part in key)
 
 
+def keys_shown(profile: TableProfile, column: str, people: float, max_groups: int) -> tuple[int, int] | None:
+    """Return about how many keys of a column are shown from so many people on, where a person counts in so many groups,
+    and how many keys there are; None where the profile does not say."""
+    known = profile.columns.get(column)
+    if known is None or known.private_keys is None:
+        return None
+    groups = _typical(known.keys_per_person, 1.0) if known.keys_per_person is not None else 1.0
+    every = keys_above(known.private_keys, 0.0)
+    return min(keys_above(known.private_keys, people / max(1.0, min(max_groups, groups))), every), every
+
+
 @dataclass(frozen=True)
 class TopQuestion:
     """A question for the ``k`` largest groups: its ``keys``, None for columns without public ones, whether the order is
@@ -174,10 +185,7 @@ class TopQuestion:
             return None
         # by the l2 norm a person in some equal groups has a larger weight in each, by the root of their number
         weight = choice.people / (math.sqrt(self.groups) if choice.norm == 2 else 1.0)
-        for weights, (low, high) in zip(self.layers.weights, pairwise(self.layers.edges), strict=False):
-            if weight <= high:
-                return min(self.k, max(0, round(weights / (high - low))))
-        return 0
+        return min(self.k, keys_above(self.layers, weight))
 
     def _with(self, kind: Literal["laplace", "gaussian"], epsilon: Fraction, delta: Fraction) -> TopKeys:
         """Return the choice of keys with this noise; normal noise spends half of delta, the threshold the rest."""
@@ -238,6 +246,18 @@ def choose_keys(
 def weights_statement(question: TopQuestion, choice: TopKeys, context: StatementContext) -> Statement:
     """Return the statement for the weights of keys."""
     return statements.key_weights(context, choice.norm, question.of_people)
+
+
+def keys_above(layers: NoisyHistogram, weight: float) -> int:
+    """Return about how many keys have more than a weight of people, by :attr:`ColumnProfile.private_keys`: the numbers
+    in its layers, made to fall by least squares (adjacent layers that rise are pooled)."""
+    pools: list[tuple[float, float, float]] = []  # the number, its weight, and up to where it goes
+    for in_layer, (low, high) in zip(layers.weights, pairwise(layers.edges), strict=False):
+        pools.append((in_layer / (high - low), (high - low) ** 2, high))
+        while len(pools) > 1 and pools[-1][0] > pools[-2][0]:
+            (last, share, end), (before, other, _) = pools.pop(), pools.pop()
+            pools.append(((last * share + before * other) / (share + other), share + other, end))
+    return next((max(0, round(number)) for number, _, high in pools if weight <= high), 0)
 
 
 def _threshold(noise: Noise, bits: int, norm: int, delta: Fraction) -> int:

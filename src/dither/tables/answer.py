@@ -345,17 +345,9 @@ class Answer:
                 continue
             known = self.errors[name][:most]
             half_bin = (widths.get(name) or 0.0) / 2 or None
-            pairs = [
-                noisy(value, half_bin if error is None else error) for value, error in zip(values, known, strict=True)
-            ]
-            pairs = [(text, "" if error is None else half) for (text, half), error in zip(pairs, known, strict=True)]
+            pairs = [_noisy_cells(value, error, half_bin) for value, error in zip(values, known, strict=True)]
             headings.append(Heading(name, "value", numeric))
-            columns.append(
-                [
-                    None if value is None else f"~{text}" if is_mostly_noise(value, error) else text
-                    for value, error, (text, _) in zip(values, known, pairs, strict=True)
-                ]
-            )
+            columns.append([text for text, _ in pairs])
             if name in self.probabilities:
                 headings.append(Heading("probability", "probability", True))
                 columns.append([_probability_text(item) for item in self.probabilities[name][:most]])

@@ -258,7 +258,7 @@ def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, floa
 
 
 def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = False) -> tuple[Integers, float]:
-    """Return the sum of the outer products ``x x'`` over the rows, as integers, and how many steps make 1.
+    """Return the sum of the outer products ``x x'`` over the rows, as integers, and how many of their steps make 1.
 
     Rows are clipped to ``norm`` in the l2 norm (``order`` 2) or the l1 norm (1) and rounded to whole steps first, so
     that the sum is exact. ``within`` says that no row is longer than ``norm``.

@@ -135,7 +135,10 @@ def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
 
 
 def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, ...]) -> RowCode:
-    """Return how the codes of an attribute are found from its value in a row, at the levels that tables have.
+    """Return how statements compute an attribute's codes from its ``value`` in a row, at the ``levels`` of tables.
+
+    They find its bin, where it has edges, or its key. Values without either, and NULL, have codes of their own if the
+    attribute has a key for them.
 
     >>> from dither.tables.query.tree import Column
     >>> attribute_codes(Attribute.binned("age", [0, 18, 65]), Column("age"), (1,)).edges

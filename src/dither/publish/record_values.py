@@ -123,7 +123,9 @@ def record_columns(
     for attribute in domain.attributes:
         stated = (types or {}).get(attribute.name)
         if attribute.name in (periods or {}):
-            columns.append(_of_periods(attribute, (periods or {})[attribute.name], (bounds or {}).get(attribute.name)))
+            columns.append(
+                _period_column(attribute, (periods or {})[attribute.name], (bounds or {}).get(attribute.name))
+            )
             continue
         if attribute.edges is None:
             columns.append(RecordColumn(attribute, _type_of(attribute.keys[-1])))
@@ -145,10 +147,10 @@ def record_columns(
     return columns
 
 
-def _of_periods(attribute: Attribute, period: str, bounds: tuple[date, date] | None) -> RecordColumn:
-    """Return a column of dates or moments inside periods that begin with the keys, and inside its bounds.
+def _period_column(attribute: Attribute, period: str, bounds: tuple[date, date] | None) -> RecordColumn:
+    """Return the column for keys that are first days of a ``period``: records have a date or timestamp within it.
 
-    A period without a moment inside the bounds stays whole, since records may still have its key.
+    Periods are cut at the ``bounds``; one that lies beyond them stays whole, since records may still have its key.
     """
     type = _type_of(attribute.keys[-1])
     factor = 86_400_000_000 if type == "timestamp" else 1

@@ -368,7 +368,7 @@ class Residuals:
         return np.asarray(result[np.ix_(*(which for _, which in classes))])
 
     def largest_variance(self, table: Levels, parts: Mapping[Levels, float]) -> tuple[float, Floats]:
-        """Return the largest variance of a cell of a table, and that cell's share of each residual."""
+        """Return the largest variance of a cell, and the factor of each residual's ``v_A`` in it."""
         variances = self._class_variances(table, parts)
         place = np.unravel_index(int(np.argmax(variances)), variances.shape)
         rows = [
@@ -377,7 +377,7 @@ class Residuals:
         return float(variances[place]), np.array([_product(rows, table, levels) for levels in parts])
 
     def _class_variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
-        """Return the variance of each combination of the attributes' variance classes."""
+        """Return the variance of the cells in each combination of the attributes' variance classes."""
         rates = np.zeros([top + 1 for top in table])
         for levels in itertools.product(*(range(top + 1) for top in table)):
             rates[levels] = parts.get(levels, 0.0)

@@ -384,11 +384,14 @@ def _acceptance(k: Floats, sigma: float) -> Floats:
 
 
 def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
-    """Enclose exp(-k^2 / (2 sigma^2)) P(cell 0) / P(cell k) for the rounded normal."""
+    """Return the probability with which a proposal k of rounded normal noise is kept, enclosed at any precision.
+
+    It is exp(-k^2 / (2 sigma^2)) P(cell 0) / P(cell k); the cell of k are the numbers that are rounded to k.
+    """
     half = Fraction(1, 2)
 
     def threshold(bits: int) -> Enclosure:
-        """Enclose the probability of acceptance times ``2**bits``."""
+        """Enclose the probability of keeping k, times ``2**bits``: the cells follow from normal tails at their ends."""
         rate = Fraction(k * k) / (2 * sigma * sigma)
         work_bits = bits + 32 + 2 * int(rate * 3 / 2) + 2 * max(0, math.frexp(float(sigma))[1])
         upper_tail, lower_tail = normal_tail((k - half) / sigma, work_bits), normal_tail((k + half) / sigma, work_bits)

@@ -94,6 +94,8 @@ def release_profile(
             engine.rehearse(statement.on(empty))
 
     def compute(paid: Sequence[StatementContext], _: pipeline.ReleaseNotes) -> bytes:
+        """Measure the profile by the statements in their ``paid`` contexts, and return it as it is stored."""
+
         def measured(run: Run) -> bytes:
             with charging_to(None):  # it is paid for
                 return _stored(plan, Profile(measure(plan, paid, run), plan.guarantee, started))

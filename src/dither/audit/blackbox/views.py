@@ -888,7 +888,7 @@ class View(OutputView):
     def name(self) -> str:
         """Return a description for reports."""
         column = self.column or "output"
-        if self.column.startswith(" "):
+        if self.column.startswith(" "):  # a property of the output as a whole
             column = f"output{self.column}"
         index = "" if self.index is None else f"[{self.index}]"
         transform = f"{self.transform} {self.number}" if self.transform in _NUMBERED else self.transform

@@ -320,7 +320,7 @@ def _first_position(one: Leaf, other: Leaf) -> str:
 
 
 def location(shown: str, in_type: bool = False) -> str:
-    """Return the part of a path that is public, in words for a finding."""
+    """Return a path into an output in words: ``" at a[0]"``, with what follows the path, or ``in_type``, as detail."""
     head = _PLACE.match(shown)
     assert head is not None
     place = f" at {head[0].removeprefix('.')}" if head[0] else ""

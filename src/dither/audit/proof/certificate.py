@@ -49,7 +49,7 @@ class Evidence:
     """The smallest rho for which zCDP holds, enclosed, where it is known."""
 
     def at(self, epsilon: Fraction) -> Interval:
-        """Return delta(epsilon), enclosed, and limited to what the loss allows."""
+        """Return bounds on delta(epsilon): those of ``curve``, the upper one at most what ``loss`` implies."""
         if self.loss is not None and epsilon >= self.loss[1]:
             return ZERO
         low, high = self.curve(epsilon)

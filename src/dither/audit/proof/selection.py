@@ -221,8 +221,9 @@ def above_threshold(
     """Return the evidence of a session with at most ``limit`` answers above a threshold, under Laplace noise.
 
     ``sensitivity`` bounds the change of every question, ``threshold_scale`` is the scale of the noise on the threshold
-    and ``scale`` that on the questions. ``monotone`` says that one person moves all questions in one direction, which
-    halves the loss of an answer above.
+    and ``scale`` that on the questions. The threshold costs sensitivity / threshold_scale; each answer above costs
+    2 sensitivity / scale, or half of that if ``monotone``: one person moves all questions in one direction (Lyu, Su and
+    Li 2017, theorems 4 and 5).
     """
     if not (threshold_scale > 0 and scale > 0):
         return no_noise("a question that crosses the threshold")

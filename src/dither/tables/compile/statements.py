@@ -517,7 +517,11 @@ def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
 
 
 def _of_person(measure: Measure, name: str) -> exp.Expr:
-    """Return what a person adds to a group, before it is weighted."""
+    """Return what a person adds to a ``measure``, before it is weighted, from columns with the person's totals.
+
+    They are the rows ``n`` and, for the value ``name``, the count ``c_``, the sum ``s_``, and the sums ``b_`` and
+    ``q_`` of :func:`_part`.
+    """
     if measure.kind == "rows":
         return plain_column("n")
     if measure.pair is not None:

@@ -83,6 +83,8 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     check_statements(question, plan, contexts)
 
     def compute(paid: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
+        """Run the statements in their ``paid`` contexts, and return the answer with its notes as it is stored."""
+
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
             result = run_plan(question, plan, options, paid, rows)
             return encode(replace(result, notes=(*notes.first, *result.notes, *notes.people)).stored())

@@ -158,6 +158,7 @@ def errors_of_rows(
     """
 
     def by_key(lines: Sequence[Values]) -> dict[tuple[Any, ...], Values | None]:
+        """Return the rows by their keys; None for keys that several rows have."""
         result: dict[tuple[Any, ...], Values | None] = {}
         for line in lines:
             key = tuple(line[place] for place in keys)

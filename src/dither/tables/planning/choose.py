@@ -174,7 +174,12 @@ def _uneven_counts(people: People, limits: Floats, factor: Floats) -> Floats:
 
 
 def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Choice:
-    """Return the best limit for a count of rows; ``noise`` is the deviation with R = 1 (None: of Laplace noise)."""
+    """Return the limit R with the smallest error of a corrected count; ``noise`` is the deviation at R = 1 (None: of
+    Laplace noise).
+
+    The error is that of a typical group. Three parts add up in squares: the noise times R and the correction's factor,
+    the uncertainty of the factor, and how unevenly people have rows.
+    """
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     counted = people.counted(limits)

@@ -652,6 +652,7 @@ class Explanation:
         return next((line["error"] for line in self.lines if line["answer"] == name), None)
 
     def __str__(self) -> str:
+        """Return the explanation as text: the cost, the groups, a line for each answer, and the limitations."""
         output = [f"cost: {self.cost}; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
         output += [self.asked_of] if self.asked_of else []

@@ -121,6 +121,7 @@ class ProfiledRows:
         return Values(points[seen], shares[seen] / shares[seen].sum(), deviations[seen], ends)
 
     def _of_column(self, column: Column, find: Lookup) -> Values | _Listed | None:
+        """Return the values of a column that the profile knows, as a distribution or as a list of keys; else None."""
         known = self.table.columns.get(column.name)
         if known is None:
             return None

@@ -599,8 +599,8 @@ _AGGREGATES = "use COUNT, COUNTIF, SUM, AVG, MIN, MAX, BOOL_OR or BOOL_AND insid
 
 
 def is_person_aggregate(node: exp.Expr) -> bool:
-    """Return whether a node is an aggregate of one person's rows: of those over groups, or BOOL_OR and its like,
-    also with FILTER."""
+    """Return whether a node may aggregate one person's rows: like an aggregate over groups, or BOOL_OR and BOOL_AND.
+    FILTER may follow."""
     if is_aggregate(node):
         return True
     while isinstance(node, exp.Filter):

@@ -503,8 +503,7 @@ def difference(unit: str, start: date, end: date) -> int:
 
 
 def _unit_number(unit: str, value: date) -> int:
-    """Return the number of ``unit`` from the beginning of the calendar, the year 1, to the date or timestamp
-    ``value``."""
+    """Return how many whole units lie between the start of the year 1 and the date or timestamp ``value``."""
     if unit in _MONTHS:
         return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]
     days = value.toordinal() - 1

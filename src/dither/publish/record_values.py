@@ -148,7 +148,7 @@ def record_columns(
 
 
 def _period_column(attribute: Attribute, period: str, bounds: tuple[date, date] | None) -> RecordColumn:
-    """Return the column for keys that are first days of a ``period``: records have a date or timestamp within it.
+    """Return the column for keys that are starts of a ``period``: records have a date or timestamp within it.
 
     Periods are cut at the ``bounds``; one that lies beyond them stays whole, since records may still have its key.
     """

@@ -174,7 +174,7 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
         proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=list(config.trusted_proxies),
         limit_concurrency=connections,
-        backlog=max(4, connections // 4),  # so many are accepted at once, before the first of them is looked at
+        backlog=max(4, connections // 4),  # connections that wait to be accepted
         timeout_keep_alive=15,
         timeout_graceful_shutdown=int(config.time_limit) + 30,
         h11_max_incomplete_event_size=32 * 1024,

@@ -202,11 +202,15 @@ def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.i
 
 
 def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
-    """Return the records of people from these parts; ``used`` is 0 for a person who never took part."""
+    """Return the records of ``people`` with ``used`` and ``last`` from the newest of the ``parts`` that knows each.
+
+    ``used`` is 0 for a person who never took part. Parts are sorted by the high half of the identity; several people
+    with one high half are compared one after the other.
+    """
     result = people.copy()
     order = np.argsort(people["high"])  # sorted ones are found faster
     high, low = people["high"][order], people["low"][order]
-    for part in parts:  # each in order; later ones are newer
+    for part in parts:  # later ones are newer
         record, _ = unpacked(part)
         place = np.searchsorted(record["high"], high)
         open_ = np.arange(len(people))
@@ -228,7 +232,7 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
 def take_part(
     records: NDArray[Any], person: NDArray[np.intp], step: NDArray[np.int64], rule: Participation
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which lines count, of ``person[i]`` in period ``step[i]``, and the people's records after them."""
+    """Return for each line, of ``person[i]`` in period ``step[i]``, whether it counts, and all people's new records."""
     after = records.copy()
     kept = np.zeros(len(person), dtype=bool)
     order = np.argsort(step, kind="stable")

@@ -355,7 +355,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    """Return a whole number from JSON; refuse one of so many digits that reading it takes long."""
+    """Return a whole number from JSON; refuse more digits than can be read fast."""
     if len(text) > MOST_DIGITS:
         raise ValueError("a number of too many digits")
     return int(text)

@@ -272,7 +272,7 @@ _FLOATS = "a pandas column of whole numbers with gaps is made of floats: use ast
 
 
 def check_private_tables(card: Card) -> None:
-    """Refuse a card whose tables do not name people alike, or are called by names that could mean two things."""
+    """Refuse a card whose tables name people by columns of different types, or have ambiguous names."""
     _check_unit("unit", card.columns, card.unit)
     _check_public_sources(card)
     if not card.tables:

@@ -59,7 +59,7 @@ MAX_TOTAL = 1 << 20
 """The most rows that one person may count for."""
 _BITS = 20
 _ROOM = 30
-"""What one person adds is below ``2^30``: so many people cannot exceed 64 bits together."""
+"""What one person adds is below ``2^30``, so that sums over people stay within 64 bits."""
 _ROOT_UNITS = 64
 
 

@@ -91,9 +91,9 @@ from dither.tables.query.operations.base import NUMBERS, TypedSql
 from dither.tables.query.tree import Column, Expression
 
 MOST_CONSTANTS = 1_000
-"""So many keys are written into a statement; more are a table beside the source."""
+"""The most keys that are written into a statement; more are a table beside the source."""
 MOST_COMPARISONS = 24
-"""With so many keys a value is compared one by one; more are joined."""
+"""The most keys that a value is compared with one by one; more are joined."""
 MOST_BINS = 4_000
 WEIGHT_BITS = 14
 """The binary places of weights. Counts are multiplied by further whole numbers where contrasts are made of them."""

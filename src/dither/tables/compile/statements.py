@@ -28,7 +28,7 @@ l2 norm. Number, means, variances and covariance of the pairs follow from it: ``
 ``z = 2 width - x - y``, the terms are ``x^2, y^2, z^2, 2xy, 2xz, 2yz``: whole numbers that add up to ``(2 width)^2``,
 which is the ``top`` of a row. A row in which either value is NULL adds nothing to any of them.
 
-How many different values a column has in each group, where one person adds only so many of them.
+How many different values a column has in each group, where one person adds a limited number of them.
 
 *Statement.* Of each person at most ``rows`` different values count in a group, and those of at most ``groups`` groups.
 Then a person moves the numbers of different values by at most ``rows`` in at most ``groups`` groups: by
@@ -680,7 +680,7 @@ def people_by_size(
     power = 2 if size == "squares" else 1
     arms = [(binary("<=", plain_column("s"), integer(edge**power)), integer(i)) for i, edge in enumerate(edges[:-1])]
     how_many: exp.Expr = integer(1)
-    if context.null_people:  # so many people of one row each, whom the first bin holds
+    if context.null_people:  # rows without a person are people of one row each: the first bin
         arms = [(nodes.is_null(u), integer(0)), *arms]
         how_many = case([(nodes.is_null(u), plain_column("n"))], integer(1))
     binned = select([alias(case(arms, integer(len(edges) - 1)), "b"), alias(how_many, "k")], relation(people, "q"))
@@ -719,7 +719,7 @@ SUM_BITS = 13
 
 
 def period_limits(rows: int, has_unit: bool) -> Limits:
-    """Return the most that one person counts for in a period: so many rows."""
+    """Return the limits of a period: one group, and at most this many rows of a person."""
     return Limits(1, rows, 1, weighted=has_unit, exceeded=has_unit, max_bits=_WEIGHT_BITS)
 
 

@@ -335,8 +335,8 @@ class Engine(ABC):
 
         Only for the steward: it reads rows, and the counts are not private. ``readings`` are pairs of a column and a
         reading: a :class:`ColumnCard`, its :class:`KeyCells`, a regular expression without backslashes that is found in
-        the cell, or None: all that are not NULL. Of a single column ``most`` takes the first so many cells that are not
-        NULL; None takes all.
+        the cell, or None: all that are not NULL. Of a single column, only the first ``most`` cells that are not NULL
+        count; None takes all.
         """
         present = self.source_columns(table)
         counts = [

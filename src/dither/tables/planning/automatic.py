@@ -289,7 +289,10 @@ def _rows_limit(
 
 
 def _normal_noise_of_one(plan: AggregationPlan) -> float:
-    """Return :func:`_noise_of_one` if the plan's Laplace noise were normal noise, for which it has a delta."""
+    """Return the standard deviation of :func:`_noise_of_one` if a plan of Laplace noise took normal noise instead.
+
+    Normal noise of a share of the budget is larger by one over the root of the share.
+    """
     epsilon, delta = plan.guarantee.exact
     left = epsilon - sum(plan.automatic.values(), Fraction(0))
     laplace = next(iter(plan.measures.values()), None)

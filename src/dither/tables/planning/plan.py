@@ -109,7 +109,7 @@ class Measurements:
     parts: Mapping[str, Part]
     weights: Mapping[str, float]
     choices: tuple[tuple[str, Aggregate, int], ...]
-    """Aggregates that are chosen among so many bins, with the edges or keys of these."""
+    """Aggregates that are chosen among bins: the name, the aggregate, and the number of bins."""
 
 
 def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:

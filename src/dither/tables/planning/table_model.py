@@ -47,7 +47,7 @@ _SEEN = 3.5
 _UNSURE = 1.0
 """The standard deviation of what the noise hides, compared with what is expected to be hidden."""
 _GAP = 6
-"""So many bins, and twice as many as the run before has, are looked through for more values at least."""
+"""The search for the next run ends after more bins than this, and than twice the run before."""
 _ENOUGH, _TAIL, _TRUNCATED, _SLOWER = 10.0, 0.1, 1.3, 3.0
 """The values that tell how a tail falls off are at least so many standard deviations of the noise, and this share of
 the values on a side. What is hidden makes their mean distance too small, about by the third factor; half of it may fall

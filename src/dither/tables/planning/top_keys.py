@@ -113,8 +113,10 @@ def _text_order(key: Key) -> tuple[tuple[bool, str], ...]:
 
 
 def keys_shown(profile: TableProfile, column: str, people: float, max_groups: int) -> tuple[int, int] | None:
-    """Return about how many keys of a column are shown from so many people on, where a person counts in so many groups,
-    and how many keys there are; None where the profile does not say."""
+    """Return estimates of how many keys of a column are shown, and how many there are; None if not in the profile.
+
+    A key is shown if at least ``people`` have it; a person counts in at most ``max_groups`` groups.
+    """
     known = profile.columns.get(column)
     if known is None or known.private_keys is None:
         return None

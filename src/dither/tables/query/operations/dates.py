@@ -541,7 +541,7 @@ def _unit_name(node: exp.Expr) -> str | None:
 DATE_ARITHMETIC = (
     Operation(
         "date_add",
-        f"(unit, n, x), unit and n constants, {', '.join(UNITS)}: x so much later, of the same type; a day that "
+        f"(unit, n, x), unit and n constants, {', '.join(UNITS)}: x plus n units, of the same type; a day that "
         "a month lacks is its last",
         3, 3, _check_add, _compile_add, add_interval, "d + INTERVAL 1 MONTH",
         special_functions=(

@@ -1,12 +1,17 @@
-"""Pages about publications: they show every table and every promise, and no key of a domain breaks out of them."""
+"""Pages about publications: they show every table and every promise, and no key of a domain breaks out of them.
+
+Treemaps: areas are sizes, boxes fill the picture and do not overlap.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import dither as dp
 from dither.present import html, write_html
+from dither.present.pages.publication import layout, treemap
 from dither.publish import Attribute, Domain, MarginalPlan, public_totals, table_spec
 
 from .test_pages import NASTY, check_safe
@@ -65,3 +70,23 @@ def test_estimates_without_whole_counts_do_not_speak_of_them():
 def test_a_page_is_written_whole_and_only_of_publications(tmp_path):
     write_html(tmp_path / "tables.html", released([["sex"]]), "Sexes")
     assert (tmp_path / "tables.html").read_text(encoding="utf-8").endswith("</html>\n")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_boxes_of_a_treemap_have_their_areas_and_do_not_overlap(seed):
+    generator = np.random.default_rng(seed)
+    sizes = np.sort(generator.gamma(0.5, 1, 40) + 1e-3)[::-1]
+    boxes = np.array(layout(sizes.tolist(), (0.0, 0.0, 7.0, 3.0)))
+    np.testing.assert_allclose(boxes[:, 2] * boxes[:, 3], 21 * sizes / sizes.sum(), rtol=1e-9)
+    assert boxes[:, 0].min() >= 0
+    assert (boxes[:, :2] + boxes[:, 2:] <= np.array([7, 3]) + 1e-9).all()
+    left, top, right, bottom = boxes[:, 0], boxes[:, 1], boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
+    width = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    height = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    overlap = np.maximum(width, 0) * np.maximum(height, 0)
+    np.fill_diagonal(overlap, 0)
+    assert overlap.max() < 1e-9
+
+
+def test_places_without_people_are_not_drawn():
+    assert treemap(["a", "b"], [0.0, 4.0], [0.1, 0.2], "places").count("<rect") == 1 + 5

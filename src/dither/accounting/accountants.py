@@ -118,7 +118,7 @@ class Basic(Accountant):
         own_delta = tree.fold(lambda leaf: leaf.own_delta, _sum, max)
         needing = tree.fold(lambda leaf: Fraction(_needs_delta(leaf)), _sum, max)
         if needing == own_delta == 0:
-            return tree, _pure_epsilon, None
+            return tree, lambda leaf: leaf.pure_epsilon or Fraction(0), None
         total = own_delta if delta is None and needing == 0 else _delta(delta)
         if total < own_delta or (needing and total == own_delta):
             raise NotPrivate(
@@ -371,11 +371,6 @@ def _nothing(_: object) -> None:
 def _needs_delta(leaf: Event) -> bool:
     """Return whether a leaf has a finite epsilon only at a delta that it must be given."""
     return leaf.pure_epsilon is None and leaf.own_delta == 0
-
-
-def _pure_epsilon(leaf: Event) -> Fraction:
-    """Return the epsilon of a leaf that is known to be pure."""
-    return leaf.pure_epsilon or Fraction(0)
 
 
 def _drift(epsilon: Fraction) -> Fraction:

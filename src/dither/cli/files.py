@@ -158,10 +158,7 @@ class Outputs:
         self._reserved = {}
 
     def _check(self, option: str, target: Path) -> None:
-        """Refuse a file that exists without --force, that is protected, or whose folder cannot be written.
-
-        ``option`` is the flag that named the file ``target``; it is part of the errors.
-        """
+        """Refuse a file that exists without --force, that is protected, or whose folder cannot be written."""
         try:
             about = target.stat()
         except FileNotFoundError:
@@ -244,8 +241,7 @@ def _same(one: Path, other: Path) -> bool:
 def _give_name(option: str, room: Path, target: Path) -> None:
     """Move the finished temporary file ``room`` to its name ``target``, unless that name was taken meanwhile.
 
-    A hard link is made first because, unlike a rename, it fails if the name exists. ``option`` is the flag for the
-    error.
+    A hard link is made first because, unlike a rename, it fails if the name exists.
     """
     try:
         os.link(room, target)

@@ -48,11 +48,7 @@ class Density(ComparedByValue):
         return len(self.edges)
 
     def _line(self, question: str) -> tuple[Floats, Floats]:
-        """Return the edges of the bins and the distribution function at them, for one dimension.
-
-        ``question`` is the name of the method that asks; it is the subject of the error if there are several
-        dimensions.
-        """
+        """Return the edges of the bins and the distribution function at them, for one dimension."""
         if self.dimensions != 1:
             raise InvalidArgument(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
         cumulative = np.cumsum(self.weights)

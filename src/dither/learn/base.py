@@ -355,7 +355,12 @@ class PrivateEstimator(BaseEstimator):
         raise AssertionError("an estimator with labels reads them")
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return everything that is released, by name of the attribute; rows are inside the limits of each column."""
+        """Return everything that is released, by the name of the fitted attribute.
+
+        ``rows`` are the records clipped to ``limits``, the lower and upper bounds of the features. ``labels`` are of a
+        classifier the class index of each record (-1 for none) and the list of classes, of a regression the array of
+        labels, and of others nothing. All noise is paid for out of ``budget``.
+        """
         raise AssertionError("each estimator computes what it releases")
 
     def non_private_estimator(self) -> Any:

@@ -207,12 +207,7 @@ class GaussianNB(PrivateClassifier):
         return naive_bayes.GaussianNB()
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return mean, variance and weight of each class in the units of the data.
-
-        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features;
-        ``labels`` are the class index of each record (-1 for none) and the list of classes; noise is paid for out of
-        ``budget``. The result maps the names of fitted attributes to their values.
-        """
+        """Return mean, variance and weight of each class in the units of the data."""
         lower, upper = limits
         half = (upper - lower) / 2
         codes, classes = labels

@@ -191,7 +191,8 @@ def records(X: Any) -> tuple[int, Show]:
         rows = as_table(X, "label")
         return len(rows), lambda i: _framed(X, [np.array([cell]) for cell in shown(rows[i])])
     if not isinstance(X, (list, tuple)):
-        X = as_values(X, "label").values.tolist() if _is_series(X) else _array(X).tolist()
+        is_series = type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+        X = as_values(X, "label").values.tolist() if is_series else _array(X).tolist()
         if not isinstance(X, list):
             raise InvalidData("X", "rows", "a single value", _RESHAPE)
     return len(X), lambda i: _as_row(X[i])
@@ -209,11 +210,6 @@ def together(X: Any) -> tuple[int, Any]:
     array = _array(X)
     rows = array.astype(object) if array.dtype.kind == "U" else _numeric(array, "X")
     return len(rows), rows
-
-
-def _is_series(X: Any) -> bool:
-    """Return whether an object is a column or frame of pandas, polars or Arrow."""
-    return type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
 
 
 def _names(X: Any) -> list[Any]:

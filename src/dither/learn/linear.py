@@ -290,12 +290,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return coefficients and intercept in the units of the data, and the method that was used.
-
-        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features;
-        ``labels`` holds the array of labels; noise is paid for out of ``budget``. The result maps the names of fitted
-        attributes to their values.
-        """
+        """Return coefficients and intercept in the units of the data, and the method that was used."""
         lower, upper = limits
         low, high = self._label_limits()
         half, label_half = (upper - lower) / 2, (high - low) / 2
@@ -394,12 +389,7 @@ class Mean(UnsupervisedEstimator):
     mean_: Floats
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return the noisy sum over the noisy count, in the units of the data.
-
-        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features; there are
-        no ``labels``, and the count takes a fifth of it; noise is paid for out of ``budget``. The result maps the
-        names of fitted attributes to their values.
-        """
+        """Return the noisy sum over the noisy count, which takes a fifth of the budget, in the units of the data."""
         lower, upper = limits
         columns = rows.shape[1]
         count = noisy_count(rows, budget, 0.2)

@@ -119,12 +119,7 @@ class LogisticRegression(PrivateClassifier):
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return coefficients and intercepts in the units of the data, by the steps of the module.
-
-        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features;
-        ``labels`` are the class index of each record (-1 for none) and the list of classes; noise is paid for out of
-        ``budget``. The result maps the names of fitted attributes to their values.
-        """
+        """Return coefficients and intercepts in the units of the data, by the steps of the module."""
         codes, classes = labels
         scaled_rows = centered(rows, limits)
         size = _noisy_record_count(scaled_rows, budget)

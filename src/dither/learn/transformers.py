@@ -91,9 +91,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return the mean, the components and their variances, from a noisy covariance matrix.
 
-        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features; there are
-        no ``labels``; noise is paid for out of ``budget``. The result maps the names of fitted attributes to their
-        values. The sign of a component is chosen so that its largest coordinate is positive.
+        The sign of a component is chosen so that its largest coordinate is positive.
         """
         lower, upper = limits
         columns = rows.shape[1]
@@ -191,12 +189,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimat
         self.with_std = with_std
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return mean, variance and scale of each feature, in the units of the data.
-
-        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features; there are
-        no ``labels``; noise is paid for out of ``budget``. The result maps the names of fitted attributes to their
-        values.
-        """
+        """Return mean, variance and scale of each feature, in the units of the data."""
         lower, upper = limits
         half = (upper - lower) / 2
         count = noisy_count(rows, budget, _COUNT)

@@ -198,8 +198,8 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     return PureDP(epsilon) if epsilon else None
 
 
-def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
-    """Return the guarantee with its numbers rounded toward zero to this many significant digits.
+def rounded_down(guarantee: Guarantee) -> Guarantee:
+    """Return the guarantee with its numbers rounded toward zero to six significant digits.
 
     Guarantees print rounded up, which is right for what a release costs. Of a remaining budget that would promise
     more than there is; rounded down first, the printed number can be spent.
@@ -207,7 +207,7 @@ def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
     >>> print(PureDP(Fraction(2, 3)), rounded_down(PureDP(Fraction(2, 3))))
     ε = 0.666667 ε = 0.666666
     """
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_DOWN)
+    context = decimal.Context(prec=6, rounding=decimal.ROUND_DOWN)
     quotients = (
         context.divide(decimal.Decimal(number.numerator), decimal.Decimal(number.denominator))
         for number in guarantee.exact

@@ -199,9 +199,7 @@ def check_payable(
     """Return the population whose people would pay for a request, empty if people have no accounts; refuse a request
     that the dataset or the analyst cannot pay.
 
-    ``price`` is the cost in the units of accounts, ``max_incidents`` the number of incidents that closes the dataset,
-    and ``people`` says whether the request names its people. It is called before the keys of any person are read, and
-    depends on the request alone. The charge checks again.
+    It is called before the keys of any person are read, and depends on the request alone. The charge checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
     check_open(store, paying[0], max_incidents, analyst)
@@ -215,8 +213,7 @@ def check_payable(
 def _check_people(population: str, named: bool) -> None:
     """Refuse a release that does not name its people where they have accounts, or names them where they have none.
 
-    ``population`` is the population of the dataset, empty if its people have no accounts; ``named`` says whether the
-    release names them.
+    ``population`` is empty where people have no accounts.
     """
     if population and not named:
         raise InvalidArgument("people", "the people of this release", "none", "pass people=, the column of person keys")

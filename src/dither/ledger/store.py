@@ -395,10 +395,7 @@ def _elsewhere(got: str) -> InvalidArgument:
 
 
 def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
-    """Return an engine of PostgreSQL whose commits are on disk when they return; refuse a server with fsync off.
-
-    With ``read_only`` every transaction is read-only.
-    """
+    """Return an engine of PostgreSQL whose commits are on disk when they return; refuse a server with fsync off."""
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
@@ -422,8 +419,8 @@ def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
 def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
     """Return an engine of a SQLite file whose commits are on disk when they return, and whose journal file stays.
 
-    With ``read_only`` the file is opened for reading. The journal file is kept between transactions (PERSIST); where it
-    is missing, the ledger is checked again before a write.
+    The journal file is kept between transactions (PERSIST); where it is missing, the ledger is checked again before a
+    write.
     """
     file = "file:" + quote(str(url.database)) + ("?mode=ro" if read_only else "?mode=rw")
 

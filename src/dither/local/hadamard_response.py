@@ -190,10 +190,7 @@ def _order(k: int, blocks: int) -> int:
 
 @lru_cache(maxsize=64)
 def _best_blocks(k: int, epsilon: float) -> int:
-    """Return the number of blocks, a power of two, at which the variance of an estimated share is smallest.
-
-    ``k`` is the number of categories and ``epsilon`` the privacy loss of a report.
-    """
+    """Return the number of blocks, a power of two, at which the variance of an estimated share is smallest."""
     growth = math.exp(epsilon)
 
     def variance(blocks: int) -> float:

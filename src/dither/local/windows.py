@@ -348,10 +348,7 @@ def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _best_rate(epsilon: Fraction) -> Fraction:
-    """Return the probability of a window report with the smallest variance in the worst case, in 1024ths.
-
-    ``epsilon`` is the privacy loss of a report.
-    """
+    """Return the probability of a window report with the smallest variance in the worst case, in 1024ths."""
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
     ends, windows = 1 / bit.slope**2 - x * x, _variances(window)

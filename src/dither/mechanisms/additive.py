@@ -294,10 +294,8 @@ def _one_or_all(result: Sequence[float]) -> PerCoordinate:
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, ...]:
+def coordinates_of(value: object) -> tuple[Fraction, ...]:
     """Return exact sensitivities from one number, or from a sequence of one for each coordinate.
-
-    ``value`` is what the user passed as the parameter ``name``.
 
     >>> coordinates_of([1, 2])
     (Fraction(1, 1), Fraction(2, 1))
@@ -306,9 +304,9 @@ def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, 
         value = value.item()
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
         if len(value) == 0:
-            raise InvalidArgument(name, "at least one coordinate", "none", f"pass {name}=[1, 2]")
-        return tuple(arguments.sensitivity(item, name) for item in value)
-    return (arguments.sensitivity(value, name),)
+            raise InvalidArgument("sensitivity", "at least one coordinate", "none", "pass sensitivity=[1, 2]")
+        return tuple(arguments.sensitivity(item) for item in value)
+    return (arguments.sensitivity(value),)
 
 
 def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:

@@ -157,14 +157,14 @@ def significant(value: float, digits: int = 6) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def rounded_up(value: float, digits: int = 3) -> str:
-    """Format a positive number, rounded up to this many significant digits, without an exponent or separators.
+def rounded_up(value: float) -> str:
+    """Format a positive number, rounded up to three significant digits, without an exponent or separators.
 
     >>> rounded_up(10.3001), rounded_up(0.0123), rounded_up(123456.0)
     ('10.4', '0.0123', '124000')
     """
     exact = Decimal(repr(float(value)))
-    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    step = Decimal(1).scaleb(exact.adjusted() - 2)
     return f"{(exact / step).to_integral_value(ROUND_CEILING) * step:f}"
 
 

@@ -102,11 +102,7 @@ def _whole(given: str, name: str) -> int:
 
 
 def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Callable[[Any, str], Any]:
-    """Return a reader of JSON values that refuses values which are not of these Python types.
-
-    ``kinds`` are the types, ``expected`` their name in the error and ``example`` what to write instead. The reader is
-    called with a value and the name of its field.
-    """
+    """Return a reader of JSON values that refuses values which are not of these Python types."""
 
     def checked(value: Any, name: str) -> Any:
         """Return the value if it has the type; refuse it otherwise."""

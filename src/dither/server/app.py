@@ -139,9 +139,7 @@ class ServerErrorMiddleware(HttpMiddleware):
     gets its class and location, but not its text, which may hold anything."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), and turn an unexpected error into a response
-        unless one has begun.
-        """
+        """Serve a request, and turn an unexpected error into a response unless one has begun."""
         began = False
 
         async def watch(event: Message) -> None:
@@ -165,9 +163,7 @@ class Admission(HttpMiddleware):
     """Authenticates each request (``request.state.principal``, None for anonymous ones) and applies the rate limit."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``) of an authenticated or anonymous client, or
-        refuse it.
-        """
+        """Serve a request of an authenticated or anonymous client, or refuse it."""
         request = Request(scope)
         try:
             request.state.principal = await self._admitted(request, scope["path"])
@@ -222,7 +218,7 @@ class SecureHeaders(HttpMiddleware):
         self._headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if https else {})
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), and complete the headers of its response.
+        """Serve a request, and complete the headers of its response.
 
         Static files may be cached if the browser asks each time whether they have changed.
         """
@@ -248,7 +244,7 @@ class SameOrigin(HttpMiddleware):
         self._origins = origins
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), or refuse it as cross-site."""
+        """Serve a request, or refuse it as cross-site."""
         if scope["method"] not in _READS and self._is_foreign(Headers(scope=scope)):
             error = AccessDenied("Cross-site request refused. Open the page on this server.")
             await _response(Request(scope), error)(scope, receive, send)
@@ -276,7 +272,7 @@ class BodyLimit(HttpMiddleware):
         self._max_bytes, self._seconds = max_bytes, seconds
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body of a request (ASGI's ``scope``, ``receive`` and ``send``), then serve the request with it.
+        """Read the body of a request, then serve the request with it.
 
         Too long a body is refused with status 413, too slow a one with 408. A declared length of more than 15 digits is
         not parsed.

@@ -168,23 +168,21 @@ class Authentication:
         self._store.run(old, schema.links.insert().values(**values))
         return secret
 
-    def peek_link(self, secret: str, kinds: tuple[str, ...] = ("first", "password")) -> tuple[str, str | None]:
-        """Return the kind of a one-time link and its user without using it up; refuse one that is used, expired or of
-        another kind.
+    def peek_link(self, secret: str) -> tuple[str, str | None]:
+        """Return the kind of a one-time link to a password and its user, without using it up; refuse any other.
 
-        ``secret`` is the secret part of the link, ``kinds`` are the kinds that are accepted. The user is None where the
-        link was made without one.
+        The user is None where the link was made without one.
         """
         row = self._store.one(sa.select(schema.links).where(schema.links.c.hash == hashed(secret)))
-        if row is None or row.kind not in kinds or row.expires_at < time.time():
+        if row is None or row.kind not in ("first", "password") or row.expires_at < time.time():
             raise _used_up()
         return row.kind, row.user
 
     def take_link(self, secret: str, kind: str) -> tuple[str | None, Any]:
         """Use up a one-time link and return its user (None: made without one) and its data.
 
-        ``secret`` is the secret part of the link. Refuse one that is used, expired or of another ``kind``. Of two
-        simultaneous requests only one gets it, since the deletion of its row decides.
+        Refuse one that is used, expired or of another ``kind``. Of two simultaneous requests only one gets it, since
+        the deletion of its row decides.
         """
         links = schema.links
         with self._store.writing() as connection:
@@ -388,8 +386,7 @@ class OwnAccount:
     def create_token(self, who: Principal, label: str, *, scopes: Iterable[str], days: int = 90) -> NewToken:
         """Make a token of the user ``who`` with some of :data:`dither.server.roles.SCOPES` that expires after ``days``.
 
-        ``label`` is the user's name for the token. The result holds the token's secret, which is shown once: only its
-        hash is stored.
+        The result holds the token's secret, which is shown once: only its hash is stored.
         """
         context = self._context
         with context.acting(who, "tokens.own", logged=True):

@@ -343,8 +343,7 @@ def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
     """Lower every limit of a ledger to what is known to be spent: lost charges may have spent all that seems to be
     left.
 
-    What people have spent is private, so that their limit is lowered to almost nothing. ``signed_by`` and ``reason``
-    stay in the history.
+    What people have spent is private, so that their limit is lowered to almost nothing.
     """
     for account in ledger.accounts():
         if account.limit is None or (account.kind == "analyst" and not account.name):

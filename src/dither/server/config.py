@@ -96,11 +96,7 @@ def _optional(kind: Kind) -> Kind:
 
 
 def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secret: bool = False) -> Kind:
-    """Return the kind of setting whose value is a text that is empty or passes a test.
-
-    ``holds`` is the test, ``expected`` says what it asks for, ``example`` is shown in errors and in the documentation,
-    and ``is_secret`` keeps the value out of what is printed.
-    """
+    """Return the kind of setting whose value is a text that is empty or passes a test."""
 
     def right(value: Any) -> bool:
         """Return whether a value is such a text."""
@@ -110,11 +106,7 @@ def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secre
 
 
 def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secret: bool = False) -> Kind:
-    """Return the kind of setting whose value is a list of texts that all pass a test.
-
-    ``holds`` is the test of one text, ``expected`` says what it asks for, ``example`` is shown in errors and in the
-    documentation, and ``is_secret`` keeps the value out of what is printed.
-    """
+    """Return the kind of setting whose value is a list of texts that all pass a test."""
 
     def right(value: Any) -> bool:
         """Return whether a value is such a list."""

@@ -71,8 +71,7 @@ class EventLog:
         """Return the statements that insert a line: one, or none where a user has caused too many refused or repeatable
         lines.
 
-        ``who`` did the ``action`` to the ``subject``; ``refused`` names the class of the error if it was refused, and
-        is empty otherwise. The line says how many of the user's lines before it were left out.
+        The line says how many of the user's lines before it were left out.
         """
         name, detail = who[:_MAX_NAME], refused
         if refused or action in _NOISY:

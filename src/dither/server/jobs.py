@@ -148,11 +148,7 @@ class Jobs:
     """The jobs of this process; their states are in the store, so that every process can show them."""
 
     def __init__(self, config: Config, store: Store, folder: Folder, pool: Pool, clock: Clock) -> None:
-        """Take over the queue of questions: correct dates, and give up jobs whose process is gone.
-
-        ``store`` holds the states of jobs, ``folder`` the cards and ledgers, ``pool`` the workers that answer, and
-        ``clock`` gives the time and the ticks at which answers appear.
-        """
+        """Take over the queue of questions: correct dates, and give up jobs whose process is gone."""
         self._clock = clock
         self._config, self._store, self._folder, self._pool = config, store, folder, pool
         self.server = secrets.token_hex(8)

@@ -154,7 +154,7 @@ class RequestLog(HttpMiddleware):
         self._metrics = metrics
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), and log it when the response has been sent.
+        """Serve a request, and log it when the response has been sent.
 
         The request's id is the one in its header if that is a word, otherwise a new one.
         """

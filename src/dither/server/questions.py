@@ -124,10 +124,7 @@ class Questions:
         self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
 
     def explain(self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any]) -> Explanation:
-        """Return mechanisms, expected errors, cost and remaining budget of a question; read no rows and charge nothing.
-
-        ``who`` asks the ``question`` about the served ``table``, with ``options`` as in :meth:`ask`.
-        """
+        """Return mechanisms, expected errors, cost and remaining budget of a question, without reading rows or charging."""
         context = self._context
         with context.acting(who, "questions.explain", table):
             context.check_granted(who, table)

@@ -162,7 +162,7 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
     """Return uvicorn's settings for ``app``, with a limit on connections that follows from the available file
     descriptors.
 
-    ``more`` are further settings of uvicorn. A header may have 32 KiB, and an idle connection is kept for 15 seconds.
+    A header may have 32 KiB, and an idle connection is kept for 15 seconds.
     """
     cards = len(list(Path(config.folder).glob("*.toml")))
     connections = most_connections(config, cards, raise_descriptors())
@@ -189,10 +189,7 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
 
 
 def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
-    """Serve by ``config.processes`` processes on the socket ``listener``, which uvicorn's supervisor keeps alive.
-
-    ``say`` prints what an operator has to know.
-    """
+    """Serve by ``config.processes`` processes on the socket ``listener``, which uvicorn's supervisor keeps alive."""
     from uvicorn.supervisors import Multiprocess
 
     clock = Clock()

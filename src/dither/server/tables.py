@@ -268,8 +268,7 @@ class Tables:
     def sign_off(self, who: Principal, file: str, *, reason: str) -> CardProblem:
         """Sign off the card in ``file``, which names another ledger, or other names for its rows, than it did before.
 
-        ``who`` signs for the ``reason``. It takes effect when enough stewards have signed it and the server is started
-        again.
+        It takes effect when enough stewards have signed it and the server is started again.
         """
         context = self._context
         with context.acting(who, "tables.sign", file, logged=True):
@@ -367,7 +366,7 @@ class Budgets:
         """Return the latest charges to ``table``, with the analyst who paid or, where analysts have no accounts, who
         got the answer.
 
-        ``entries`` are the history of its ledger. An account is written as (dataset, kind, name, loss, delta).
+        An account is written as (dataset, kind, name, loss, delta).
         """
         answered = {entry.charge: entry.seq for entry in entries if entry.kind == "answer"}
         incidents = {entry.charge for entry in entries if entry.kind == "incident"}
@@ -413,7 +412,7 @@ class Budgets:
         """Propose a new ``limit`` of a table, of one ``analyst`` in it or, with ``each_person``, of each person.
 
         A lower one takes effect at once; a higher one waits for a second steward, unless the server is configured for a
-        single one. ``who`` proposes it for the ``reason``, which stays in the history.
+        single one.
         """
         context = self._context
         with context.acting(who, "limits.propose", table, logged=True):

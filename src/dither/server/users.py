@@ -75,9 +75,8 @@ class Users:
     ) -> tuple[User, str]:
         """Add the user ``name``, and return the user and the path of a one-time link for setting a password.
 
-        ``who`` adds it; ``roles`` are names of roles, and ``display`` is the name that pages show (empty: ``name``).
-        The path is empty if a ``password`` or an ``identity`` for single sign-on is given (``issuer email`` or ``issuer
-        subject``).
+        ``display`` is the name that pages show (empty: ``name``). The path is empty if a ``password`` or an
+        ``identity`` for single sign-on is given (``issuer email`` or ``issuer subject``).
         """
         context = self._context
         with context.acting(who, "users.change", name, logged=True):

@@ -125,7 +125,8 @@ def count(
     population = _for_population(interval)
     column = listed(x)
     values = read(column, relation(neighbors), nan)
-    result = int(np.count_nonzero(values)) if _boolean(column) else values.size - _false(column)
+    boolean = _declared(column).lower().startswith("bool")
+    result = int(np.count_nonzero(values)) if boolean else values.size - _false(column)
     limits: Interval = Around(mechanism, integer=True)
     if population:
         limits = PopulationCount(NoiseLaw.of(mechanism, integer=True), values.size if neighbors is ReplaceOne else None)
@@ -137,11 +138,6 @@ def count(
         limits,
         resolved.private,
     )
-
-
-def _boolean(x: Any) -> bool:
-    """Return whether a column declares truth values."""
-    return _declared(x).lower().startswith("bool")
 
 
 def _declared(x: Any) -> str:

@@ -394,10 +394,7 @@ class Series(NotIterable):
         )
 
     def _advance(self, record: SeriesRecord, released: _RecordedPoints, target: int) -> None:
-        """Measure and record the periods that are not yet released; nothing if another process did so first.
-
-        ``record`` is the series in the ledger, ``released`` are its points so far, and ``target`` is the last period.
-        """
+        """Measure and record the periods that are not yet released; nothing if another process did so first."""
         spec, mechanism = self.spec, released.mechanism
         first = released.position + 1
 

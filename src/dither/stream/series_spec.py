@@ -156,7 +156,7 @@ class Calendar:
 def read_moment(value: object, name: str) -> date:
     """Return a date or a timestamp without a zone, from one or from its text in ISO 8601.
 
-    ``name`` is that of the argument, for errors. Timestamps with a zone are refused.
+    Timestamps with a zone are refused.
 
     >>> read_moment("2026-11-30", "through")
     datetime.date(2026, 11, 30)

@@ -65,8 +65,8 @@ def rebuilt(query: Query, card: Card) -> Query:
 def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
     """Return the question ``asked`` with the public joins and the condition of ``wanted``.
 
-    ``wanted`` is a question, or a relation in one. Joins and condition are added by the functions that build questions
-    in Python, which check them against the ``card``.
+    Joins and condition are added by the functions that build questions in Python, which check them against the
+    ``card``.
     """
     for join in wanted.joins:
         check_size(join.own)

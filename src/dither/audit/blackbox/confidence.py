@@ -111,10 +111,7 @@ def approximate_epsilon(
 
 
 def _wilson_upper(count: Any, total: Any, failure: float) -> Any:
-    """Return the upper end of Wilson's score interval for a binomial probability (Wilson 1927), for arrays.
-
-    ``count`` of ``total`` trials were successes; the end is exceeded with probability about ``failure``.
-    """
+    """Return the upper end of Wilson's score interval for a binomial probability (Wilson 1927), for arrays."""
     from scipy.special import ndtri
 
     z2 = float(ndtri(failure)) ** 2

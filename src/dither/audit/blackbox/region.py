@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.audit.blackbox.confidence import approximate_epsilon, approximate_mu
-from dither.audit.blackbox.views import Array, Outputs, OutputView, View, collect_outputs, label_hash, views
+from dither.audit.blackbox.views import Array, Labels, Outputs, OutputView, View, collect_outputs, label_hash, views
 from dither.audit.outputs.canonical import ContentEquality
 
 Floats = NDArray[np.float64]
-Labels = NDArray[np.bool_]
 
 _PRIOR = 1.0
 _MAX_BINS = 128
@@ -143,7 +142,7 @@ class AtomScore(ContentEquality):
     def of(cls, view: OutputView, column: Array, labels: Labels) -> AtomScore:
         """Learn the log-likelihood ratio of every value of ``column`` that occurs more than once.
 
-        ``labels`` are True for the runs on the neighbor. A value that occurs once says nothing about the other runs.
+        A value that occurs once says nothing about the other runs.
         """
         values, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
         repeated = counts > 1
@@ -318,14 +317,10 @@ def learn_regions(
     for _, region, held_out_scores in best:
         if not isinstance(region.score, ValueScore):
             region = _transferred(region, held_out_scores, region.score(outputs))
-        if not any(region is other or _same_region(region, other) for other in regions):
+        rule = region.low, region.high
+        if not any(region.score is other.score and rule == (other.low, other.high) for other in regions):
             regions.append(region)
     return regions
-
-
-def _same_region(one: Region, other: Region) -> bool:
-    """Return whether two rules use one score with equal thresholds."""
-    return one.score is other.score and (one.low, one.high) == (other.low, other.high)
 
 
 def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Region:
@@ -350,7 +345,7 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
 
     For each view of the outputs these are: the value itself, with the sign that makes large values speak for the
     neighbor; the score of exact values; and the log-likelihood ratios of bins. At the end comes a blend of the ratios
-    that separate the two data sets best. ``labels`` are True for the runs on the neighbor.
+    that separate the two data sets best.
     """
     even = np.arange(labels.size) % 2 == 0
     ratios: list[tuple[float, LikelihoodRatioScore, Floats]] = []
@@ -411,8 +406,7 @@ def held_out_only(scores: Floats, view: OutputView) -> Floats:
 def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
     """Return a median test statistic: positive if large values are more frequent on the neighbor than on x.
 
-    Each ``usable`` (finite) value of ``column`` counts as 1 above the median, -1 below it and 0 at it. ``labels`` are
-    True for the runs on the neighbor.
+    Each ``usable`` (finite) value of ``column`` counts as 1 above the median, -1 below it and 0 at it.
     """
     with np.errstate(over="ignore"):  # the mean of two of the largest floats
         middle = np.median(column[usable])
@@ -474,9 +468,9 @@ def _best_cuts(
 ) -> list[tuple[float, float, float]]:
     """Return the best rule for each objective, as ``(value, low, high)``.
 
-    The rule guesses x for scores up to ``low`` and the neighbor for scores from ``high`` on.
-    ``scores`` are held-out scores of the runs and ``labels`` are True for runs on the neighbor. In the ``mode``
-    "gaussian" one threshold separates the two guesses; otherwise runs between the cuts are not guessed.
+    The rule guesses x for scores up to ``low`` and the neighbor for scores from ``high`` on. ``scores`` are held-out
+    scores of the runs. In the ``mode`` "gaussian" one threshold separates the two guesses; otherwise runs between the
+    cuts are not guessed.
     """
     ranking = _sorted(scores, labels)
     if mode == "gaussian":

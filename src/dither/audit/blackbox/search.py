@@ -85,10 +85,7 @@ def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
 
 
 def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
-    """Yield pairs of which the second data set has one record more, at one of the bounds ``low`` and ``high``.
-
-    ``count`` is the number of records of most data sets.
-    """
+    """Yield pairs of which the second data set has one record more, at one of the bounds ``low`` and ``high``."""
     empty = np.full(0, low)
     yield Pair("nothing, one record at the lower bound", empty, np.array([low]))
     yield Pair("nothing, one record at the upper bound", empty, np.array([high]))
@@ -136,10 +133,7 @@ def _unusual(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[
 
 
 def _with_record(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
-    """Return a pair in which ``value`` is added to the data set ``base``, or replaces its last record.
-
-    ``neighbors`` says which of the two; ``name`` describes the value in the name of the pair.
-    """
+    """Return a pair in which ``value`` is added to the data set ``base``, or replaces its last record."""
     if neighbors is AddRemove:
         return Pair(f"{name}, added", base, np.append(base, np.array([value], dtype=base.dtype)))
     changed = base.copy()
@@ -301,7 +295,8 @@ def search(
     pairs = _pairs(make_pairs, bounds, neighbors, unusual)
     options: dict[str, Any] = {"delta": delta, "batch": batch, "processes": processes, "features": features}
     screening_trials = max(20, min(_SCREENED, count // 2))
-    screening_options = {**_with_delta(options, claim), "confidence": _SCREENING_CONFIDENCE}
+    delta = getattr(claim, "delta", None) or options["delta"]
+    screening_options = {**options, "delta": delta, "confidence": _SCREENING_CONFIDENCE}
     screenings = []
     for name, x, neighbor in pairs:
         first = measure(fn, x, neighbor, trials=screening_trials, **screening_options)
@@ -322,11 +317,6 @@ def search(
         ((item.name, item.measured) for item in tried if item.measured is not None), key=lambda pair: pair[1].epsilon
     )
     return Search(name, worst, tuple(tried), level)
-
-
-def _with_delta(options: dict[str, Any], claim: Any) -> dict[str, Any]:
-    """Return the options, with the delta of the claim if it has one."""
-    return {**options, "delta": getattr(claim, "delta", None) or options["delta"]}
 
 
 def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: bool) -> list[tuple[str, Any, Any]]:

@@ -366,6 +366,7 @@ VECTOR_SUMMARIES: dict[str, Callable[[Array], Floats]] = {
 
 
 Labels = NDArray[np.bool_]
+"""For each run whether it was on the neighbor."""
 Bits = NDArray[np.uint8]
 
 MODULI = (3, 5, 7, 8, 9, 10, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31)
@@ -374,6 +375,7 @@ _MAX_COLUMNS = 512
 _SPARE_ROWS = 40
 _MAX_INTEGER = 2.0**62
 _MIN_VIOLATION_RATE = 0.05
+_MOST_PARITIES = 3
 
 
 @dataclass(frozen=True)
@@ -479,8 +481,8 @@ def chi_square_score(codes: Array, labels: Labels) -> float:
 def bit_z_scores(values: Array, labels: Labels, *, stored: bool) -> NDArray[np.float64]:
     """Return the two-sample z-score of the proportion of ones for each of the 64 bits of a number, lowest bit first.
 
-    The bits are those of the integer part or, if ``stored``, of the representation in memory. ``labels`` are True for
-    the runs on the neighbor; a large score says that the bit has different proportions on the two data sets.
+    The bits are those of the integer part or, if ``stored``, of the representation in memory. A large score says that
+    the bit has different proportions on the two data sets.
     """
     words = _stored_words(values) if stored else integer_part(values)
     ones = np.unpackbits(words.astype("<i8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
@@ -502,12 +504,12 @@ def proportion_z_scores(ones: Array, labels: Labels) -> NDArray[np.float64]:
     return np.asarray(np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0), dtype=np.float64)
 
 
-def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
+def strongest_parities(matrix: Bits, labels: Labels) -> list[list[int]]:
     """Return the subsets of the first dozen columns whose parities distinguish the two data sets best.
 
-    ``matrix`` has a row of bits for each run, and ``labels`` are True for the runs on the neighbor. The difference of
-    the mean of ``(-1)^parity`` between the data sets is computed for all subsets at once by the fast Walsh-Hadamard
-    transform. Of the ``count`` largest, those of at least two columns are returned.
+    ``matrix`` has a row of bits for each run. The difference of the mean of ``(-1)^parity`` between the data sets is
+    computed for all subsets at once by the fast Walsh-Hadamard transform. Of the three largest, those of at least two
+    columns are returned.
 
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(1600) % 2).astype(np.uint8).reshape(400, 4)
@@ -523,17 +525,17 @@ def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[lis
     for index in range(width):
         pairs = sums.reshape(-1, 2, 1 << index)
         sums = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
-    best = np.argsort(-np.abs(sums), kind="stable")[:count]
+    best = np.argsort(-np.abs(sums), kind="stable")[:_MOST_PARITIES]
     return [[index for index in range(width) if code >> index & 1] for code in best.tolist() if code & (code - 1)]
 
 
-def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
-    """Return at most ``count`` sets of columns whose parity is constant on one data set and not on the other.
+def constant_parities(matrix: Bits, labels: Labels) -> list[list[int]]:
+    """Return at most three sets of columns whose parity is constant on one data set and not on the other.
 
-    ``matrix`` has a row of bits for each run, and ``labels`` are True for the runs on the neighbor. The sets are the
-    null space modulo 2 of the runs on either data set, with a column of ones for parities that are always odd; 40 more
-    rows than columns are required, so that chance relations have probability at most about 2^-40. Sets are ordered by
-    how often the other data set violates them, which must be in more than 5 % of its runs.
+    ``matrix`` has a row of bits for each run. The sets are the null space modulo 2 of the runs on either data set, with
+    a column of ones for parities that are always odd; 40 more rows than columns are required, so that chance relations
+    have probability at most about 2^-40. Sets are ordered by how often the other data set violates them, which must be
+    in more than 5 % of its runs.
 
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(60_000) % 2).astype(np.uint8).reshape(600, 100)
@@ -560,7 +562,7 @@ def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list
             if gap > _MIN_VIOLATION_RATE:
                 result.append((gap, chosen.tolist()))
     result.sort(key=lambda item: -item[0])
-    return [chosen for _, chosen in result[:count]]
+    return [chosen for _, chosen in result[:_MOST_PARITIES]]
 
 
 def null_space(matrix: Bits) -> Bits:
@@ -795,7 +797,6 @@ def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ..
 
     The discriminant is learned on the first runs, from at most 48 of the ``positions`` (the numbers in the outputs).
     The first six positions are also subtracted in pairs; where there are more, so is their alternating sum.
-    ``labels`` are True for the runs on the neighbor.
     """
     selected = positions[:_MAX_DISCRIMINANT]
     training_runs = min(_MAX_TRAINING_RUNS, labels.size // 2)
@@ -831,7 +832,7 @@ def _parities(
 
     ``columns`` are the named parts of the outputs, of which texts give a hashed bit each, and ``positions`` the numbers
     in them, which give low bits of the integer part and, for the first eight, all 52 stored bits of the mantissa. Bits
-    that do not vary in the sample are left out. ``labels`` are True for the runs on the neighbor.
+    that do not vary in the sample are left out.
     """
     step = max(1, labels.size // _SCREENED_RUNS)
     sample, chosen = outputs.select(np.arange(0, labels.size, step)), labels[::step]
@@ -957,7 +958,7 @@ def _projection(column: Array, weights: tuple[float, ...]) -> Floats:
 
 
 def views(outputs: Outputs, labels: Labels) -> Iterator[OutputView]:
-    """Yield the views worth trying; ``labels`` are True for runs on the neighbor."""
+    """Yield the views worth trying."""
     columns = [(name, column) for name, column in outputs.columns.items() if _is_varying(column)]
     transforms = NUMBER_TRANSFORMS if len(columns) <= _MANY_COLUMNS else ("kind of number",)
     ranked = columns
@@ -988,8 +989,8 @@ def _is_varying(column: Array) -> bool:
 def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
     """Yield views of a column of vectors: summaries, a projection, its strongest coordinates and their bits.
 
-    ``name`` is that of ``column``, which has a row for each run; ``labels`` are True for runs on the neighbor. The
-    projection weights each coordinate by its difference of means over its variance, learned on the first half.
+    ``name`` is that of ``column``, which has a row for each run. The projection weights each coordinate by its
+    difference of means over its variance, learned on the first half.
     """
     yield from (View(name, transform) for transform in VECTOR_SUMMARIES)
     training_runs = labels.size // 2
@@ -1018,9 +1019,9 @@ def _mean(rows: Array) -> Floats:
 def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | None]) -> Iterator[View]:
     """Yield the bits and residues that clearly distinguish the two data sets on a sample of the runs.
 
-    ``indices`` are the coordinates of the column ``name`` to examine (None: it has one number for each run), and
-    ``labels`` are True for runs on the neighbor. At most three views of each kind are returned: of the bits in memory,
-    of the bits of the integer part, and of residues, each with a z-score above 3.5.
+    ``indices`` are the coordinates of the column ``name`` to examine (None: it has one number for each run). At most
+    three views of each kind are returned: of the bits in memory, of the bits of the integer part, and of residues, each
+    with a z-score above 3.5.
     """
     rows = min(_SCREENED_ROWS, max(500, _SCREENED // max(1, len(indices))))
     result: list[tuple[float, View]] = []
@@ -1045,9 +1046,9 @@ def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | Non
 def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
     """Yield the characters, words and numbers of texts that clearly distinguish the data sets on a sample of the runs.
 
-    ``name`` is that of the ``column`` of texts, and ``labels`` are True for runs on the neighbor. Characters are
-    counted from the beginning and from the end, and each is tested by its lowest bit and by a bit of a multiplicative
-    hash, words by five bits of a hash. Nothing is yielded where the texts are short or hardly vary.
+    ``name`` is that of the ``column`` of texts. Characters are counted from the beginning and from the end, and each is
+    tested by its lowest bit and by a bit of a multiplicative hash, words by five bits of a hash. Nothing is yielded
+    where the texts are short or hardly vary.
     """
     texts, chosen = [str(text) for text in column[:_TEXTS]], labels[:_TEXTS]
     longest = min(_LETTERS, max(map(len, texts), default=0))
@@ -1076,9 +1077,9 @@ def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
 def _separation(column: Array, labels: Labels) -> Floats:
     """Return a rough standardized distance between the two data sets in each coordinate, used to rank coordinates.
 
-    ``column`` has a row for each run, and ``labels`` are True for runs on the neighbor. The distance of labels is the
-    l1 distance of their frequencies (hashed to 1,024 values); that of numbers is the largest difference of means among
-    the value, its distance from the median, and whether it is finite.
+    ``column`` has a row for each run. The distance of labels is the l1 distance of their frequencies (hashed to 1,024
+    values); that of numbers is the largest difference of means among the value, its distance from the median, and
+    whether it is finite.
     """
     if column.dtype == object:
         codes = np.fromiter((label_hash(label) & 1023 for label in column), np.int64, column.size)

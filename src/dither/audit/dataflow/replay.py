@@ -283,8 +283,7 @@ class _Pair:
     def repeated(self, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Varying:
         """Repeat both runs on unchanged data with the recorded releases, and return what varies between repetitions.
 
-        ``one`` is the data set of the recorded run and ``other`` that of the replayed run. What varies, such as the
-        time of day, does not depend on the data.
+        What varies, such as the time of day, does not depend on the data.
         """
         varying = _Varying()
         recorded = _Run([0.0] * len(self.recorder.log), self.first)

@@ -205,9 +205,8 @@ class Watch:
     def _listen(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record an audit event that writes, starts or connects to something; remember files before they change.
 
-        ``event`` is the name of the event and ``arguments`` are what Python passes with it. Events of dither itself,
-        and those that this function causes, are left out; names of temporary files are kept apart, since they are
-        random.
+        Events of dither itself, and those that this function causes, are left out; names of temporary files are kept
+        apart, since they are random.
         """
         if self._quiet or event in _READING or (event == "open" and not _is_writing(arguments)) or _by_dither():
             return
@@ -468,8 +467,8 @@ def snapshot(function: Callable[..., Any]) -> Callable[[], None]:
 def _contents(name: str, value: Any) -> tuple[list[_Place], list[_Reached]]:
     """Return the places in one object where something can be stored, and the objects that are reached from it.
 
-    ``value`` is the object and ``name`` says how it was reached. Functions, classes and instances of Python and of
-    installed packages are not looked into, nor are containers of more than 2^14 items.
+    Functions, classes and instances of Python and of installed packages are not looked into, nor are containers of more
+    than 2^14 items.
     """
     if isinstance(value, ModuleType):
         is_own = value.__name__.startswith("dither")
@@ -520,7 +519,7 @@ def _contents_of_instance(name: str, value: Any) -> tuple[list[_Place], list[_Re
     """Return the attributes of an instance, with its class and the method that is called when the instance is.
 
     The first list has its attributes as one place that can be restored (none if it has no ``__dict__``), the second the
-    objects that are reached from it. ``name`` says how the instance ``value`` was reached.
+    objects that are reached from it.
     """
     reached: list[_Reached] = [(" type", type(value)), (" type.__call__", vars(type(value)).get("__call__"))]
     own = getattr(value, "__dict__", None)
@@ -555,10 +554,7 @@ def _restore_cell(cell: CellType, held: Any) -> None:
 
 
 def _restore_item(items: dict[str, Any], key: str, held: Any) -> None:
-    """Set the global variable ``key`` to ``held``, or remove it if it did not exist (``_MISSING``).
-
-    ``items`` is the dict of the module's variables.
-    """
+    """Set the global variable ``key`` to ``held``, or remove it if it did not exist (``_MISSING``)."""
     if held is _MISSING:
         items.pop(key, None)
     else:
@@ -656,10 +652,7 @@ def observe_runs(function: Callable[[Any], Any], x: Any, size: int) -> list[Any]
 def observe_each(
     function: Callable[[Any], Any], data: Iterable[Any], features: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """Return what is observed of a run on each data set, fixed right after that run.
-
-    ``features`` replaces the output by a function of it.
-    """
+    """Return what is observed of a run on each data set, fixed right after that run."""
     with Watch(function) as watch:
         if features is not None:
             return [feature(features, _observation(function, (x,), watch, _as_it_is)) for x in data]

@@ -427,8 +427,9 @@ class TruncatedShift:
         bottom = max(one - exp_neg(width / self.b, bits)[1], 1)
         return self.shift / self.b + Fraction(log(Fraction(top, bottom), bits)[1], one)
 
-    def _cdf(self, q: Fraction, edge: Fraction, bits: int = 2 * BITS) -> Interval:
+    def _cdf(self, q: Fraction, edge: Fraction) -> Interval:
         """Enclose P(V < edge) for the answer q."""
+        bits = 2 * BITS
         one = 1 << bits
         above = truncated_tail((edge - q) / self.b, (self.lower - q) / self.b, (self.upper - q) / self.b, bits)
         return Fraction(one - above[1], one), Fraction(one - above[0], one)

@@ -79,9 +79,8 @@ def _steps(item: Filter, count: int, separation: int) -> range:
 def _attained(item: Filter, count: int, separation: int, change: int, pure: bool) -> Fraction:
     """Return a lower bound on the distance that the fresh noise moves, attained by one pair of histories.
 
-    ``item`` is the filter. One person takes part in ``count`` steps that are ``separation`` apart and changes each by
-    ``change``. The distance is in l1 norm if ``pure`` and in l2 norm otherwise. Only the first steps are computed,
-    which contribute most of it.
+    One person takes part in ``count`` steps that are ``separation`` apart and changes each by ``change``. The distance
+    is in l1 norm if ``pure`` and in l2 norm otherwise. Only the first steps are computed, which contribute most of it.
     """
     length = min(item.length, _FIRST_STEPS)
     totals, total = [], 0

@@ -46,10 +46,7 @@ def people() -> tuple[Any, Any]:
 
 
 def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -> list[list[float]]:
-    """Return ``size`` independent releases of a table of towns, from one charge and one scan.
-
-    The noise is that for people of ``rows_of_a_person`` rows.
-    """
+    """Return ``size`` independent releases of a table of towns, from one charge and one scan."""
     import numpy as np
 
     from dither.ledger.recorded import decode, encode

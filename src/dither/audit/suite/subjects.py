@@ -252,9 +252,8 @@ def _statistics() -> Iterator[Subject]:
                 result = function(x, epsilon=1, neighbors=relation, **options)
                 return result.counts.tolist() if hasattr(result, "counts") else result
 
-            yield Subject(
-                f"{name}, {_relation_name(relation)}", "statistic", PureDP(1), one, other, repeated_runs(draw)
-            )
+            change = "add or remove" if relation is AddRemove else "replace"
+            yield Subject(f"{name}, {change}", "statistic", PureDP(1), one, other, repeated_runs(draw))
     yield Subject(
         "median, smooth", "statistic", PureDP(1), np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.array([0.0] * 4 + [1.0]),
         repeated_runs(lambda x: stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
@@ -267,11 +266,6 @@ def _statistics() -> Iterator[Subject]:
         "mode", "statistic", PureDP(1), ["a", "b"], ["a", "a"],
         repeated_runs(lambda x: stats.mode(x, ["a", "b", "c"], epsilon=1)),
     )  # fmt: skip
-
-
-def _relation_name(relation: Neighbors) -> str:
-    """Return the name of a relation between neighbors for a report."""
-    return "add or remove" if relation is AddRemove else "replace"
 
 
 def _densities() -> Iterator[Subject]:

@@ -248,8 +248,7 @@ def _mechanisms(explanation: Explanation) -> str:
 def _spending(entries: list[Entry], answer: Answer) -> str:
     """Render every charge to the dataset with the running total; the charge of ``answer`` itself is marked.
 
-    ``entries`` are the history of the ledger. Entries hold whole multiples of ``LOSS_UNIT`` (epsilon or rho) and
-    ``DELTA_UNIT``, which are added up exactly.
+    Entries hold whole multiples of ``LOSS_UNIT`` (epsilon or rho) and ``DELTA_UNIT``, which are added up exactly.
     """
     rows: list[list[object]] = []
     loss = delta = 0

@@ -207,11 +207,7 @@ def _meaning(limit: Guarantee | None) -> str:
 
 
 def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
-    """Yield the questions about noise, bounds, groups, errors and bias.
-
-    Answers follow from the ``card``, and from the ``entries`` of the ledger's history where they are about what was
-    asked.
-    """
+    """Yield the questions about noise, bounds, groups, errors and bias."""
     rows, in_groups = _limit(card.max_rows, "row"), _limit(card.max_groups, "group")
     limits = f"{rows} in each of {in_groups}, unless a question says less"
     columns = {name: column for table in card.private_tables.values() for name, column in table.columns.items()}
@@ -303,10 +299,7 @@ def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Ite
 
 
 def _registry(card: Card, version: str, entries: list[Entry]) -> Iterable[Item]:
-    """Yield the fields that public registries of deployments ask for.
-
-    ``version`` is that of dither; ``entries`` are the history of the ledger, of which the charges are counted.
-    """
+    """Yield the fields that public registries of deployments ask for."""
     days = sorted(entry.at[:10] for entry in entries if entry.kind == "charge")
     kinds = {PureDP: "pure (ε)", ZCDP: "zero-concentrated (ρ)"}
     limit = card.budget or card.each_person

@@ -34,10 +34,7 @@ _UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 
 def overview(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the cards with gaps and budgets, those that are not in force, and the tasks that wait for a steward.
-
-    ``problem`` is an error of a form that was sent, and ``notice`` a message that it succeeded.
-    """
+    """Show the cards with gaps and budgets, those that are not in force, and the tasks that wait for a steward."""
     service, who, datasets = visit.service, visit.who, []
     for summary in service.tables.list(who):
         shown = service.tables.card(who, summary.name)
@@ -161,10 +158,7 @@ def _link(visit: Visit, name: str, path: str) -> dict[str, str] | None:
 
 
 def limits(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show changes of limits: pending ones and earlier ones.
-
-    ``problem`` is an error of a form that was sent, and ``notice`` a message that it succeeded.
-    """
+    """Show changes of limits: pending ones and earlier ones."""
     service, who = visit.service, visit.who
     changes = [vars(item) | {"whose": _whose(item)} for item in service.budgets.changes(who)]
     users = service.users.list(who) if visit.may("users.list") else ()

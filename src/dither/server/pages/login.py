@@ -107,10 +107,7 @@ def welcome_form(visit: Visit) -> Response:
 
 
 def account(visit: Visit, secret: str = "", problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the own account; ``secret`` is that of a new token, shown this once.
-
-    ``problem`` is an error of a form that was sent, and ``notice`` a message that it succeeded.
-    """
+    """Show the own account; ``secret`` is that of a new token, shown this once."""
     usable = {rule.scope for rule in ACTIONS.values() if rule.roles & visit.who.roles}
     scopes = [
         {"value": scope, "label": _SCOPE_WORDS[scope], "checked": scope in ("explain", "ask", "read")}

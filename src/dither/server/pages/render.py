@@ -331,18 +331,13 @@ def page(request: Request, template: str, **context: Any) -> HTMLResponse:
     status = context.pop("status", 200 if problem is None else problem["status"])
     who: Principal | None = getattr(request.state, "principal", None)
     navigation = [
-        {"path": path, "label": label, "current": _is_current(request.url.path, path)}
+        {"path": path, "label": label, "current": f"{request.url.path}/".startswith(f"{path}/")}
         for path, label, action in NAVIGATION
         if who is not None and may(who, action)
     ]
     shared = {"principal": who, "navigation": navigation, "csrf": csrf_token(request), "notice": "", "problem": None}
     body = environment().get_template(template).render(**(shared | context))
     return HTMLResponse(body, status_code=status)
-
-
-def _is_current(path: str, item: str) -> bool:
-    """Return whether a path belongs to an item of the navigation."""
-    return path == item or path.startswith(item + "/")
 
 
 def download(content: str | bytes, media_type: str, name: str) -> Response:

@@ -519,7 +519,8 @@ class Rows:
             names = [name for name in item.columns if column.table is not None or name not in item.merged]
             alike = [name for name in names if name.casefold() == column.name.casefold()]
             matches += [(item, name) for name in ([column.name] if column.name in alike else alike)]
-        if len(_meanings(matches)) > 1:
+        # the person of both sides of a join is one expression
+        if len({relation.columns[name] for relation, name in matches}) > 1:
             raise ambiguous(column, matches[0])
         return matches[0] if matches else None
 
@@ -541,12 +542,6 @@ def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
     relation, name = match
     fix = f"write {relation.name}.{name}, in the spelling of the card"
     return InvalidArgument("column", "one meaning", f"several of {clip(column.name)!r}", fix)
-
-
-def _meanings(matches: list[tuple[Relation, str]]) -> set[Expression]:
-    """Return the different expressions that a name may stand for; the person of both sides of a join is one
-    expression."""
-    return {relation.columns[name] for relation, name in matches}
 
 
 def private_relation(card: Card, name: str | None = None) -> Relation:

@@ -124,7 +124,7 @@ class Questions:
         self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
 
     def explain(self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any]) -> Explanation:
-        """Return mechanisms, expected errors, cost and remaining budget of a question, without reading rows or charging."""
+        """Return mechanisms, expected errors, cost and remaining budget of a question; charge nothing."""
         context = self._context
         with context.acting(who, "questions.explain", table):
             context.check_granted(who, table)

@@ -301,10 +301,7 @@ def _key(key: Value, value: Expression, card: Card) -> Value:
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
-    """Return an aggregate with resolved columns and checked types; a mode without keys gets those of the card's column.
-
-    ``rows`` resolve the names of columns.
-    """
+    """Return an aggregate with resolved columns and checked types; a mode without keys gets those of its column."""
     types, kind = _types(card), aggregate.kind
     if aggregate.value is None:
         if kind not in ("count", "people"):

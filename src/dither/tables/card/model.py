@@ -62,7 +62,7 @@ def column_card(
 ) -> ColumnCard:
     """Return the card of the column ``name``; ``bounds`` are two dates for a column of dates, otherwise two numbers.
 
-    ``keys`` are the public values that may occur, None where they are not public. ``name`` is only used in errors.
+    ``keys`` are the public values that may occur, None where they are not public.
     """
     if bounds is None or type not in ("date", "timestamp"):
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)

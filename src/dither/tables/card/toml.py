@@ -188,8 +188,7 @@ def _near_type(given: object) -> str:
 def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
     """Return the bounds of a column of numbers, checked against its ``type``; None where none are stated.
 
-    ``given`` is the value in the file, ``name`` the column's in errors. Whole numbers are limited to 63 bits, so that
-    sums of them and their negatives do not overflow.
+    Whole numbers are limited to 63 bits, so that sums of them and their negatives do not overflow.
     """
     if given is None:
         return None
@@ -215,8 +214,7 @@ def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
 def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
     """Return the bounds of a column of dates or timestamps; None where none are stated.
 
-    ``given`` is the value in the file, ``name`` the column's in errors. For timestamps, a day as lower bound means its
-    first moment and as upper bound its last.
+    For timestamps, a day as lower bound means its first moment and as upper bound its last.
     """
     if given is None:
         return None
@@ -236,11 +234,7 @@ def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
 
 
 def _format(given: object, type: Type, name: str) -> str | None:
-    """Return the format of a text column that holds dates or numbers; None where none is stated.
-
-    ``given`` is the value in the file, ``type`` what the column's texts are read as, and ``name`` the column's name in
-    errors.
-    """
+    """Return the format of a text column that holds dates or numbers; None where none is stated."""
     if given is None:
         return None
     where = f"{name}.format"
@@ -256,10 +250,7 @@ def _format(given: object, type: Type, name: str) -> str | None:
 
 
 def _keys(given: object, type: Type, name: str) -> tuple[Value, ...] | None:
-    """Return the public keys of a column as values of its ``type``; None where none are stated.
-
-    ``given`` is the value in the file, ``name`` the column's in errors.
-    """
+    """Return the public keys of a column as values of its ``type``; None where none are stated."""
     if given is None:
         return None
     where = f"{name}.keys"
@@ -411,10 +402,7 @@ def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]
 
 
 def missing(place: Path, what: str, hint: str) -> InvalidArgument:
-    """Return the error for a file ``place`` that cannot be read, with a file of a similar name beside it as advice.
-
-    ``what`` names the argument in the error, and ``hint`` is added to the advice where no name is similar.
-    """
+    """Return the error for a file ``place`` that cannot be read, with a file of a similar name beside it as advice."""
     beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
     near = difflib.get_close_matches(place.stem[:200], beside, n=1)
     fix = f"write '{near[0]}.toml', the nearest name" if near else f"check the path, {hint}"
@@ -621,10 +609,7 @@ def _place(source: str, home: Path) -> str:
 
 
 def _file(given: str | None, name: str, home: Path) -> str | None:
-    """Return an absolute path from one that is relative to ``home``, the card's folder; None for None. Refuse URLs.
-
-    ``given`` is the path in the card, ``name`` the name of its key in errors.
-    """
+    """Return an absolute path from one that is relative to ``home``, the card's folder; None for None. Refuse URLs."""
     if given is None:
         return None
     if "://" in given:
@@ -653,10 +638,7 @@ _LEAST_EPSILON = ("a number above 0 and at most 1000", lambda number: 0 < number
 
 
 def _number(given: object, name: str, expected: str, is_allowed: Callable[[float], bool], example: str) -> float:
-    """Return a stated number as a float; refuse what is no number or for which ``is_allowed`` is false.
-
-    ``name`` and ``expected`` are part of the error, and ``example`` of its advice.
-    """
+    """Return a stated number as a float; refuse what is no number or for which ``is_allowed`` is false."""
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(name, expected, kind_of(given), f"write {name} = {example}")
     if not is_allowed(given):

@@ -235,8 +235,7 @@ def public_interval(
 def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
     """Return the expression and its lookup after each quotient by what may be near 0 became a column without bounds.
 
-    How large such a quotient can be follows from how doubles are stored, not from the card. ``find`` looks up all other
-    columns.
+    How large such a quotient can be follows from how doubles are stored, not from the card.
     """
     opened: dict[Expression, ColumnCard] = {}
 

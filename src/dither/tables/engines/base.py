@@ -352,10 +352,7 @@ class Engine(ABC):
 
     def _as_read(self, name: str, present: SourceColumn, reading: CellReading) -> exp.Expr:
         """Return the column ``name`` as SQL that is NULL where its cell cannot be read that way (see
-        :meth:`count_cells`).
-
-        ``present`` is the column as the source has it.
-        """
+        :meth:`count_cells`)."""
         cell = nodes.column(name)
         if reading is None:
             return cell
@@ -382,10 +379,7 @@ class Engine(ABC):
         raise refusal
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Refuse a source of ``table`` whose columns do not fit the card, or have changed since it was opened.
-
-        ``present`` has the columns as the source has them now, by name.
-        """
+        """Refuse a source of ``table`` whose columns do not fit the card, or have changed since it was opened."""
         folded: dict[str, str] = {}
         for name in present:
             if folded.setdefault(name.casefold(), name) != name:

@@ -37,8 +37,8 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
     """Return the date, timestamp or number that the text ``x`` writes in a ``format``, as SQL; NULL where it does not
     fit.
 
-    ``type`` is what the text is read as. The text is taken apart by regular expressions and written again as an ISO
-    date that exists, so that no engine's own parser decides.
+    The text is taken apart by regular expressions and written again as an ISO date that exists, so that no engine's own
+    parser decides.
 
     >>> "LPAD(REGEXP_EXTRACT" in nodes.render(parsed_text(nodes.column("x"), "%d.%m.%Y", "date", "spark"), "spark")
     True
@@ -334,10 +334,7 @@ def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal
 
 def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present: SourceColumn) -> UnreadCells:
     """Return the report ``item`` about a column with the formats that would read more of its first cells than the
-    card's.
-
-    ``column`` is the column of the card, ``present`` as the source has it.
-    """
+    card's."""
     if "text" not in present.types:
         return item
     tried, (now, *readings) = _tried(engine, item.table, item.column, present, column)

@@ -193,8 +193,7 @@ class DuckDBEngine(Engine):
     def _scan_values(self, table: str, present: Mapping[str, SourceColumn]) -> None:
         """Refuse files of ``table`` with values that cannot be read, by hashing every value of the card's columns.
 
-        Sums and counts could be answered from statistics in the file. ``present`` has the columns as the source has
-        them.
+        Sums and counts could be answered from statistics in the file.
         """
         types = {name: column.type for name, column in self._declared(table).items()}
         values = [self._canonical(name, present[name], type) for name, type in types.items()]

@@ -87,10 +87,7 @@ class PostgreSQLEngine(Engine):
             )
 
     def _resolved(self, parts: list[str]) -> tuple[int, str, str]:
-        """Return the object identifier, schema and name of a table, so that the search path no longer matters.
-
-        ``parts`` are the parts of its name as it is given, as schema and table.
-        """
+        """Return the object identifier, schema and name of a table, so that the search path no longer matters."""
         quoted = sql.Identifier(*parts).as_string(self._connection)
         look = (
             "SELECT c.oid, n.nspname, c.relname, has_any_column_privilege(c.oid, 'SELECT') FROM pg_class AS c "

@@ -158,8 +158,7 @@ def parsed(sql: str) -> exp.Expr:
 def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> exp.Expr:
     """Return a copy in which every node has one user, tables are replaced, and functions are those of the engine.
 
-    ``replacing`` has what takes the place of a table, by its name; ``dialect`` is the engine's. All in one pass:
-    copying, searching and replacing one after another took most of the time of rendering.
+    All in one pass: copying, searching and replacing one after another took most of the time of rendering.
     """
     top = exp.Paren()
     waiting: list[tuple[exp.Expr, str, int | None, exp.Expr, Mapping[str, exp.Expr]]] = []
@@ -399,8 +398,7 @@ def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
     """Return the value ``x`` as text in the form that every engine writes: ``-7``, ``true``, ``2024-02-29``,
     ``2024-02-29 23:59:59.000000``.
 
-    ``type`` is the type of the value. Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all
-    seen): put them on a grid first.
+    Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all seen): put them on a grid first.
     """
     if type == "number":
         raise InvalidArgument("type", "integer, text, boolean, date or timestamp", "number", "round it to a grid first")

@@ -308,8 +308,8 @@ def _is_person(value: Expression, people: frozenset[str], person: str) -> bool:
 def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
     """Return what is public about a join on the person. A semi or anti join has the left side's columns alone.
 
-    ``describe`` is that of :func:`relation_schema`. A person's rows of both sides may all be combined, so that the
-    degrees of both sides are added and the copies multiplied.
+    A person's rows of both sides may all be combined, so that the degrees of both sides are added and the copies
+    multiplied.
     """
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
     if source.kind in ("semi", "anti"):
@@ -348,10 +348,7 @@ def _check_combinations(degree: int, copies: int) -> tuple[int, int]:
 
 
 def _union_schema(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
-    """Return what is public about UNION ALL: of each column, what is public about that column of all its parts.
-
-    ``describe`` is that of :func:`relation_schema`.
-    """
+    """Return what is public about UNION ALL: of each column, what is public about that column of all its parts."""
     schemas = [relation_schema(card, item, describe) for item in source.sources]
     columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
     people = frozenset.intersection(*(schema.people for schema in schemas))

@@ -261,8 +261,8 @@ def _read_width_bucket(args: Sequence[exp.Expr], read: Read) -> Expression:
     """Return WIDTH_BUCKET(x, low, high, n), whose arguments are ``args``, as ``bin(x, edges) + 1``: buckets count from
     1.
 
-    ``read`` reads an argument. It is NULL outside of the limits, and the last bucket contains the upper one. The edges
-    are computed as fractions, so that they are the nearest doubles.
+    It is NULL outside of the limits, and the last bucket contains the upper one. The edges are computed as fractions,
+    so that they are the nearest doubles.
     """
     limits = [read(item) if item.key in ("literal", "neg", "paren") else None for item in args[1:]]
     constants = [item.value for item in limits if isinstance(item, Literal) and type(item.value) in (int, float)]
@@ -363,7 +363,7 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
     the last bit.
 
     A number is scaled by the power of ten, rounded to a whole number (halves away from 0; TRUNC rounds toward 0), and
-    scaled back. ``compiler`` compiles the argument.
+    scaled back.
     """
     digits = _digits(call)
     value = compiler.number(call.args[0])
@@ -463,10 +463,7 @@ def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _require_whole(call: Call, args: list[TypedExpression], expected: str, fix_for_doubles: str) -> None:
-    """Refuse arguments ``args`` that are no whole numbers; the error says what was ``expected`` in the ``call``.
-
-    ``fix_for_doubles`` is the advice for doubles.
-    """
+    """Refuse arguments ``args`` that are no whole numbers; the error says what was ``expected`` in the ``call``."""
     for item, kind in args:
         if kind != "integer":
             got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
@@ -677,7 +674,7 @@ def _logarithm(
     """Return the row of a logarithm in the table of operations.
 
     ``write`` gives its SQL, ``compute`` its value in Python. Both are rounded to multiples of 2^-40, since engines
-    differ in the last bits. ``name`` is that of the function, ``meaning`` is for the documentation.
+    differ in the last bits.
     """
 
     def compile(call: Call, compiler: Compiler) -> TypedSql:

@@ -473,8 +473,7 @@ def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
     """Return a whole number as a BIGINT: held within its bounds where they are stated and exact in doubles, otherwise
     unchanged.
 
-    ``compiler`` compiles the ``expression``. A double is accepted where its range says that every value is whole, as
-    what is computed from whole numbers is.
+    A double is accepted where its range says that every value is whole, as what is computed from whole numbers is.
     """
     result = compiler.value(expression)
     try:

@@ -418,10 +418,7 @@ def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
 
 def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> str:
     """Return the unit of a difference (``call``) that the constant ``expression`` names; refuse weeks, which engines
-    count differently.
-
-    ``kind`` is the type of the values.
-    """
+    count differently."""
     unit = _unit(expression, kind, call.op)
     if unit != "week":
         return unit

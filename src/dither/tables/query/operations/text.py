@@ -161,11 +161,7 @@ def _compile_trim(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operation:
-    """Return the row of an operation that removes spaces at one or both ends, in the table of operations.
-
-    ``compute(text, " ")`` is its value in Python; ``meaning`` is for the documentation, and ``name`` also its SQL
-    function.
-    """
+    """Return the row of an operation that removes spaces at one or both ends, in the table of operations."""
     return Operation(
         name, meaning, 1, 1, _texts_giving("text"), _compile_trim, lambda text: compute(text, " "),
         f"{name.upper()}(s)", functions=(name.upper(),), examples=(f"{name.upper()}(' ' || s || '  ')",),
@@ -326,10 +322,7 @@ def _replace(text: str, old: str, new: str) -> str | None:
 
 
 def _search(name: str, meaning: str, compute: Callable[[str, str], Any], *functions: str) -> Operation:
-    """Return the row of an operation that looks for one text in another, in the table of operations.
-
-    ``compute`` is its value in Python; ``functions`` are its names in SQL, and ``meaning`` is for the documentation.
-    """
+    """Return the row of an operation that looks for one text in another, in the table of operations."""
     return Operation(
         name, meaning, 2, 2, _texts_giving("boolean"), _compile_search, compute, f"{functions[0]}(s, 'a')",
         functions=functions, examples=(f"{functions[0]}(s, s)", f"{functions[0]}(s, '')", f"{functions[0]}('aé', s)"),

@@ -133,7 +133,7 @@ class SystemSource:
         return "SystemSource()"
 
 
-class SeededSource:
+class SeededSource(KeyStream):
     """Reproducible words, for tests and documentation only; never private.
 
     >>> SeededSource(7).word() == SeededSource(7).word()
@@ -149,16 +149,7 @@ class SeededSource:
         if seed.bit_length() > 4096:
             raise InvalidArgument("seed", "an int of at most 4096 bits", seed, "pass SeededSource(1)")
         self.seed = seed
-        key = hashlib.sha512(b"dither seeded source %d" % seed).digest()[:48]
-        self._stream = KeyStream(key)
-
-    def words(self, count: int) -> Words:
-        """Return the next ``count`` words."""
-        return self._stream.words(count)
-
-    def word(self) -> int:
-        """Return one word, as an int."""
-        return self._stream.word()
+        super().__init__(hashlib.sha512(b"dither seeded source %d" % seed).digest()[:48])
 
     def __reduce__(self) -> tuple[type[SeededSource], tuple[int]]:
         """Pickle by the seed: a copy starts from the beginning."""

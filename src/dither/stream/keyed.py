@@ -53,22 +53,14 @@ def check_key(key: object) -> bytes:
     return key
 
 
-class _LaneSource:
+class _LaneSource(KeyStream):
     """The further words of one draw."""
 
     private = True
 
     def __init__(self, key: bytes, step: int, lane: int) -> None:
         place = step.to_bytes(8, "big") + lane.to_bytes(8, "big")
-        self._stream = KeyStream(hmac.digest(key, b"dither stream more bits 1" + place, hashlib.sha512)[:48])
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """Return the next words."""
-        return self._stream.words(count)
-
-    def word(self) -> int:
-        """Return the next word."""
-        return self._stream.word()
+        super().__init__(hmac.digest(key, b"dither stream more bits 1" + place, hashlib.sha512)[:48])
 
 
 class KeyedNoise:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 import math
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import count, product
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import mpmath as mp
@@ -391,3 +395,12 @@ bounds = [0, 40]
 [columns.day]
 type = "date"
 """
+
+
+def load_script(name: str) -> ModuleType:
+    """A script of the folder ``scripts`` as a module."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

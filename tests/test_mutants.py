@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
+from support import load_script
+
 ROOT = Path(__file__).parents[1]
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-mutants = load("mutants")
+mutants = load_script("mutants")
 LIST = mutants.read_mutants()
 
 

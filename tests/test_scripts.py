@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from support import load_script
+
 ROOT = Path(__file__).parents[1]
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-versions = load("try_versions")
+versions = load_script("try_versions")
 
 
 def test_every_requirement_has_a_lower_bound_which_is_the_lowest_version_tried():
@@ -69,7 +62,7 @@ def test_what_would_be_installed_is_listed(monkeypatch, capsys):
 
 
 def test_lines_of_a_charge_are_measured(monkeypatch, capsys):
-    cost = load("charge_cost")
+    cost = load_script("charge_cost")
     monkeypatch.setattr(cost, "ROUNDS", 1)
     monkeypatch.setattr(sys, "argv", ["charge_cost.py"])
     cost.main()

@@ -78,6 +78,7 @@ ELSEWHERE = {
     "Sampler": "the auditor's processes",
     "Server": "it adds up reports, which anybody may see",
     "HeavyHitterSearch": "it adds up reports, which anybody may see",
+    "Table": "holds the newest profile, which was released",
     "TableAccounts": "it remembers what it opened; the budget is in the ledger",
     "PrivateEstimator": "fit pays every time; what it keeps was released",
     "NonPrivate": "makes no promise",

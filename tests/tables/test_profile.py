@@ -23,19 +23,9 @@ from dither.tables.planning.profile_plan import (
 )
 from dither.tables.profile import recorded_profile
 from support import each, for_each, refuses
+from tables.visits import PROFILED as COLUMNS
 from tables.visits import entries, reads
 
-COLUMNS = {
-    "who": ColumnCard("integer"),
-    "region": ColumnCard("text", keys=("north", "south")),
-    "town": ColumnCard("text"),
-    "amount": ColumnCard("number", (-50.0, 50.0)),
-    "age": ColumnCard("integer", (0, 120)),
-    "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31))),
-    "vip": ColumnCard("boolean"),
-    "empty": ColumnCard("number", (0.0, 1.0)),
-    "one": ColumnCard("integer", (1, 9)),
-}
 SIZE = 3_000
 
 

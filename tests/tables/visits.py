@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,18 @@ ROWS = pa.table(
         "age": [i % 90 for i in range(2000)] + [None] * 10,
     }
 )
+PROFILED = {
+    "who": ColumnCard("integer"),
+    "region": ColumnCard("text", keys=("north", "south")),
+    "town": ColumnCard("text"),
+    "amount": ColumnCard("number", (-50.0, 50.0)),
+    "age": ColumnCard("integer", (0, 120)),
+    "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31))),
+    "vip": ColumnCard("boolean"),
+    "empty": ColumnCard("number", (0.0, 1.0)),
+    "one": ColumnCard("integer", (1, 9)),
+}
+"""Columns of every type, as a profile measures them."""
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 

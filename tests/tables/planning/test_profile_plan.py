@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import dither as dp
 from dither.accounting import gaussian_ratio
-from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.model import Card
 from dither.tables.card.profile import NoisyHistogram
 from dither.tables.planning.automatic import EDGES
 from dither.tables.planning.profile_plan import (
@@ -22,18 +22,7 @@ from dither.tables.planning.profile_plan import (
     plan_profile,
 )
 from support import each, for_each
-
-COLUMNS = {
-    "who": ColumnCard("integer"),
-    "region": ColumnCard("text", keys=("north", "south")),
-    "town": ColumnCard("text"),
-    "amount": ColumnCard("number", (-50.0, 50.0)),
-    "age": ColumnCard("integer", (0, 120)),
-    "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31))),
-    "vip": ColumnCard("boolean"),
-    "empty": ColumnCard("number", (0.0, 1.0)),
-    "one": ColumnCard("integer", (1, 9)),
-}
+from tables.visits import PROFILED as COLUMNS
 
 
 def test_the_shares_of_all_parts_are_the_whole_budget():

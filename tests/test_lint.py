@@ -27,7 +27,7 @@ TESTED_BY = {
     "audit/outputs/test_canonical.py": "libraries",
     "audit/suite/test_run.py": "subjects",
     "cli/test_edge.py": "audit guard",
-    "density/test_histograms.py": "result",
+    "density/test_release.py": "result",
     "mechanisms/test_contract.py": "pictures",
     "local/test_protocol.py": "hadamard_response sketch subset_selection",
     "ledger/test_store.py": "schema",

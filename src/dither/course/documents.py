@@ -245,13 +245,12 @@ def _result(document: int, row: dict[str, Any]) -> Result:
 def results(document: int | None = None) -> Results:
     """Return every named result of the five documents, or of one of them.
 
-    >>> print(results(document=4)[2])
-    4. Sensitivity of an average: An average of zeros and ones (holds with conditions)
-      It is 1/|x|, also for linear queries with values in [0, 1], with |x| the larger size, which must be public, as it
-      changes when a record is added.
-      where  dither.sensitivity.mean
-      run    round(1 / dp.sensitivity.mean(n=100, bounds=(0, 1), neighbors=dp.AddRemove), 6)
-      gives  101.0
+    >>> print(results(document=4)[3])
+    4. Laplace distribution: Variance and tail (holds)
+      Lap(b) has variance 2b², and P(|Y| ≥ bt) = e^(−t).
+      where  dither.Laplace
+      run    round(dp.Laplace(sensitivity=1, epsilon=1).error(confidence=1 - math.exp(-3), integer=False), 6)
+      gives  3.0
     """
     if document is None:
         return Results(result for item in documents().values() for result in item.results)

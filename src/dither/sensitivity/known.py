@@ -1,6 +1,7 @@
 """Global sensitivities of the usual statistics, for either relation.
 
-``n`` is the number of records; under :data:`~dither.AddRemove` that of the smaller of the two tables. ``width``
+``n`` is the number of records; under :data:`~dither.AddRemove` that of the larger of the two tables, so that
+removing one of n is covered. ``width``
 below is upper - lower. All results are rounded up to floats.
 
 A sensitivity estimated from a public distribution of the data, for statistics without a finite global one.
@@ -49,7 +50,7 @@ def _width(bounds: object) -> Fraction:
 
 def _records(n: object, neighbors: Neighbors, at_least: int) -> int:
     """Return the number by which one record is outweighed: the size of the larger table."""
-    return arguments.whole(n, "n", at_least) + (neighbors is AddRemove)
+    return arguments.whole(n, "n", at_least + (neighbors is AddRemove))
 
 
 def count(*, neighbors: Neighbors) -> float:
@@ -77,7 +78,7 @@ def sum(*, bounds: object, neighbors: Neighbors) -> float:
 def mean(*, n: int, bounds: object, neighbors: Neighbors) -> float:
     """Return the width of the bounds over the size of the larger table.
 
-    Replacing moves the sum by the width; adding x moves the mean by ``(x - mean) / (n + 1)``.
+    Replacing moves the sum by the width; adding x as record n moves the mean by ``(x - mean) / n``.
 
     >>> from dither import ReplaceOne
     >>> mean(n=100, bounds=(0, 1), neighbors=ReplaceOne) == 0.01
@@ -89,9 +90,9 @@ def mean(*, n: int, bounds: object, neighbors: Neighbors) -> float:
 def variance(*, n: int, bounds: object, neighbors: Neighbors) -> float:
     """Return the squared width of the bounds over the size of the larger table (sample variance, divisor n - 1).
 
-    Replace: all equal against one at the other bound, ``width^2 / n``. Add: ``s'^2 = s^2 (n-1)/n + d^2/(n+1)``
-    with d the distance of the new record from the mean, so the change is between ``-s^2/n >= -width^2 / (4
-    (n-1))`` and ``width^2 / (n+1)``.
+    Replace: all equal against one at the other bound, ``width^2 / n``. Add record n: ``s'^2 = s^2 (n-2)/(n-1) + d^2/n``
+    with d its distance from the mean, so the change is between ``-s^2/(n-1) >= -width^2 / (4 (n-2))`` and
+    ``width^2 / n``; the former is attained only by even n - 1, for which it is ``-width^2 / (4 (n-2))`` too.
 
     >>> from dither import ReplaceOne
     >>> variance(n=100, bounds=(0, 10), neighbors=ReplaceOne)

@@ -88,6 +88,43 @@ FOUND = {
 }  # fmt: skip
 
 
+PRINTED = {  # words that stand in a document, by the result that they belong to
+    (1, "Practical problem"): "multivariate; practically drawn",
+    (1, "KS utility"): "KS distance; KS exponential mechanism; kolmogorov smirnov",
+    (1, "Example, the mean"): "reporting the mean; squared error",
+    (1, "Example, the mean, over the sample"): "unconditional distribution",
+    (1, "Rate of the histogram without noise"): "noiseless histogram",
+    (1, "Summary, 3"): "noisy-max; single average",
+    (2, "Definition 9"): "Mixed Noise Mechanism; MNM",
+    (2, "Example 8"): "multiple queries",
+    (2, "Example 22"): "Issue 3; unrealistic output; Mars",
+    (2, "Example 23"): "nSV; nSD; noisy standard deviation",
+    (2, "Definition 24"): "Issue 3; C_q; ΔC",
+    (2, "Issue 1"): "too much noise; Issue 1",
+    (2, "Gradient descent"): "GD; Gradient Descent",
+    (2, "Example 32"): "OLS",
+    (2, "Theorem 35"): "learning rates; constant learning rate",
+    (2, "Illustration"): "Illustrations; number of gradients",
+    (2, "Privacy of descent"): "Privacy of SGD",
+    (2, "Theorem 36"): "Differentially Private SGD; DP-SGD",
+    (2, "Utility I"): "A1; A_2; A₃; data utility",
+    (2, "Utility II"): "kappa; κ",
+    (3, "Example 1.2"): "pricing; digital good",
+    (4, "Sensitivity of an average"): "linear queries; statistical queries",
+    (4, "Report noisy max"): "reportNoisyMax; noisy-max",
+    (5, "6, budget"): "privacy budget",
+    (5, "5, two algorithms"): "composition theorem",
+    (5, "7, a budget reset every day"): "Apple; 7.1",
+    (5, "7, Census 2020"): "2020 Census; 7.2; privacy-accuracy spectrum",
+}
+
+
+@each("place", PRINTED)
+def test_a_result_is_found_by_the_words_that_are_printed(place):
+    for text in PRINTED[place].split("; "):
+        assert place[1] in [result.number for result in find(text, document=place[0])], text
+
+
 @each("text", FOUND)
 def test_a_result_is_found_by_abbreviations_and_by_words_of_its_text(text):
     assert FOUND[text] in [result.number for result in find(text)]

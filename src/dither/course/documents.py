@@ -264,14 +264,19 @@ _ABBREVIATIONS = {
     "eqn": "equation", "prop": "proposition", "cor": "corollary", "lem": "lemma", "alg": "algorithm",
     "w&z": "wasserman",
 }  # fmt: skip
-_DASHES = str.maketrans("‐‑‒–—−", "------")
+_SIGNS = str.maketrans("-‐‑‒–—−₀₁₂₃₄₅₆₇₈₉", "       0123456789", "_")
+_GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "theta", "kappa", "rho", "sigma", "lambda")
+_LETTERS = dict(zip(_GREEK, "αβγδεθκρσλ", strict=True))
+_SMALL_WORDS = {"a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with"}
 
 
 def find(text: str, document: int | None = None) -> Results:
     """Find results by number ("Thm 36"), by equation ("Eq (5)"), or else by words.
 
     Words are searched in numbers and titles, then keywords, then statements and claims, as a phrase; if nowhere found,
-    as single words anywhere in a result. The first search that finds something decides.
+    as single words anywhere in a result, whatever their endings. The first search that finds something decides; a
+    result of which the words are a keyword is among those of the title. Hyphens and subscripts do not matter, and Greek
+    letters may be spelled.
 
     An equation number that several documents have is refused unless ``document`` says which is meant, as "document 3,
     equation (5)" does, too.
@@ -305,13 +310,21 @@ def find(text: str, document: int | None = None) -> Results:
             raise InvalidArgument("text", "an equation of one document", f"({number}), which {names} have", fix)
     if exact:
         return exact
+    apart = wanted.split()
+    loose = [_LETTERS.get(word, word[:-1] if word[-1] == "s" else word) for word in apart if word not in _SMALL_WORDS]
     for parts, words in (
         (_name, [wanted]),
         (_keywords, [wanted]),
         (_sentences, [wanted]),
-        (_sentences, wanted.split()),
+        (_sentences, apart),
+        (_sentences, loose),
     ):
-        holding = Results(result for result in among if words and all(_holds(parts(result), word) for word in words))
+        holding = Results(
+            result
+            for result in among
+            if words
+            and (all(_holds(parts(result), word) for word in words) or (parts is _name and wanted in _exactly(result)))
+        )
         if holding and wanted:
             return holding
     raise InvalidArgument(
@@ -320,14 +333,18 @@ def find(text: str, document: int | None = None) -> Results:
 
 
 def _normal(text: str) -> str:
-    """Return a number or words in lower case, without abbreviations, stops and commas, with one kind of dash."""
-    words = (word.rstrip(".,:") for word in text.translate(_DASHES).lower().split())
+    """Return a number or words in lower case, without abbreviations, stops, commas, hyphens and subscripts."""
+    words = (word.rstrip(".,:") for word in text.translate(_SIGNS).lower().split())
     return " ".join(_ABBREVIATIONS.get(word, word) for word in words if word)
 
 
 def _holds(text: str, wanted: str) -> bool:
     """Return whether the text holds the words, from the beginning of a word on."""
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.translate(_DASHES).lower()) is not None
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.translate(_SIGNS).lower()) is not None
+
+
+def _exactly(result: Result) -> set[str]:
+    return {_normal(keyword) for keyword in result.keywords}
 
 
 def _name(result: Result) -> str:

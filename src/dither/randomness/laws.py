@@ -242,7 +242,10 @@ class HeavyTail:
     def __post_init__(self) -> None:
         if not Fraction(6, 5) <= self.gamma <= 30:
             raise InvalidArgument(
-                "gamma", "a number from 1.2 to 30", float(self.gamma), "2 is the Cauchy law, 4 has a variance"
+                "gamma",
+                "a number from 1.2 to 30",
+                float(self.gamma),
+                "pass 4, which has a variance; nearer to 1 draws exceed the largest float, beyond 30 noise only grows",
             )
 
     @cached_property

@@ -33,8 +33,26 @@ def badge(verdict: Verdict) -> str:
     return f"{{bdg-{BADGES[verdict]}}}`{'definition or remark' if verdict == 'definition' else verdict}`"
 
 
+_INNER = r"\((?:[^()]|\([^()]*\))*\)"
+_SCRIPT = re.compile(rf"(?<=\S)([_^])({_INNER}|\d+(?:\.\d+)?|[A-Za-zα-ω]+)")
+
+
 def plain(text: str) -> str:
-    """A sentence of a result as Markdown: its signs stand for themselves."""
+    """A sentence of a result as Markdown: its signs stand for themselves, but ``x_h`` and ``e^(a/b)`` are set lower and
+    higher."""
+    parts, last = [], 0
+    for script in _SCRIPT.finditer(text):
+        role, inner = "sub" if script[1] == "_" else "sup", script[2]
+        if inner.startswith("(") and not set("_^`") & set(inner):
+            parts += [_signs(text[last : script.start()]), f"{{{role}}}`{inner[1:-1]}`"]
+            last = script.end()
+        elif not inner.startswith("("):
+            parts += [_signs(text[last : script.start()]), f"{{{role}}}`{inner}`"]
+            last = script.end()
+    return "".join([*parts, _signs(text[last:])])
+
+
+def _signs(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#$~^])", r"\\\1", text)
 
 

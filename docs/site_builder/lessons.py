@@ -121,10 +121,11 @@ LESSONS = (
         "private-descent", "Private descent, and what is done in practice", 2, "Privacy of descent", "In practice, US census",
         "Noise in every step: what Theorem 36 protects, what it does not, and what is done today.",
         Exercise(
-            "Theorem 36 with a_h = h^0.9 and ε = 1: what does the last of 200 iterates cost?",
-            "round(200 ** 0.9, 1)",
-            "117.7",
-            "The guarantee of the N-th iterate is ε·N^κ. An ε of 118 promises nothing; one Laplace draw on the mean would cost 1.",
+            "Theorem 36 with a_h = h^0.9 and ε = 1: what does the last of 200 iterates cost, by the theorem and by composition of all steps?",
+            "sgd = dp.course.TheoremSGD(epsilon=1, steps=200, clip=1.0, kappa=0.9)\n"
+            "(round(sgd.theorem_epsilon, 1), round(sgd.composed_epsilon, 1), round(sgd.guarantee.epsilon, 1))",
+            "(117.7, 72.8, 72.8)",
+            "By the theorem ε·N^κ, by composition about (1 − ρ)/κ of it. An ε of 73 promises nothing; one Laplace draw on the mean would cost 1.",
         ),
     ),
     Lesson(
@@ -180,8 +181,8 @@ LESSONS = (
     ),
     Lesson(
         "ethics", "The science of data ethics: budgets for life", 5, "1, Laplace mechanism", "7, Census 2020",
-        "A budget belongs to a person, adds up for life, and is never reset. The other example, the Census of 2020, was still to "
-        "come when it was held; what a census needs, many tables that add up, is `dp.publish`.",
+        "A budget belongs to a person, adds up for life, and is never reset. The Census of 2020 was still to come when document 5 was "
+        "written; the tables of a census, which have to add up, are the subject of `dp.publish`.",
         Exercise(
             "A phone reports every day with ε = 4 and calls that private, because the budget is reset every night. What is promised for a year? "
             "How small must the daily ε be for 1 in a year, by plain addition?",

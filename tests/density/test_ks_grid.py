@@ -214,5 +214,8 @@ def test_grids_with_too_many_profiles_are_refused_whatever_the_data() -> None:
     for data in (np.zeros((9, 2)), np.random.default_rng(1).uniform(size=(9, 2))):
         with refuses(InvalidArgument, "at most 21 points on slices of 4 cells"):
             release(data, [(0, 1), (0, 1)], 1, "ks", bins=(8, 4), points=22)
+    for bins in ((40, 40), (6, 40)):
+        with refuses(InvalidArgument, "bins", "at most 5 cells in a slice", "method='histogram'"):
+            release(data, [(0, 1), (0, 1)], 1, "ks", bins=bins)
     assert ks.most_points(4) == 21
     assert (ks.most_points(3) + 1) ** 3 <= ks.MAX_STATES < (ks.most_points(3) + 2) ** 3

@@ -106,7 +106,10 @@ def test_a_section_shows_the_print_what_holds_and_what_was_computed():
 
 
 def test_signs_of_a_statement_are_no_markup():
-    assert course.plain("a_h * |x| < 1") == r"a\_h \* \|x\| \< 1"
+    assert course.plain("a_h * |x| < e^(1/(2b)) < ^2") == r"a{sub}`h` \* \|x\| \< e{sup}`1/(2b)` \< \^2"
+    texts = [text for result in dp.course.results() for text in (result.title, result.statement)]
+    texts += [text for result in dp.course.results() for claim in result.claims for text in (claim.printed, claim.note)]
+    assert not re.search(r"\\[_^]", " ".join(map(course.plain, texts)))
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)

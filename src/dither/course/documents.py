@@ -310,14 +310,14 @@ def find(text: str, document: int | None = None) -> Results:
             raise InvalidArgument("text", "an equation of one document", f"({number}), which {names} have", fix)
     if exact:
         return exact
-    apart = wanted.split()
-    loose = [_LETTERS.get(word, word[:-1] if word[-1] == "s" else word) for word in apart if word not in _SMALL_WORDS]
+    tokens = wanted.split()
+    stems = [_LETTERS.get(word, word[:-1] if word[-1] == "s" else word) for word in tokens if word not in _SMALL_WORDS]
     for parts, words in (
         (_name, [wanted]),
         (_keywords, [wanted]),
         (_sentences, [wanted]),
-        (_sentences, apart),
-        (_sentences, loose),
+        (_sentences, tokens),
+        (_sentences, stems),
     ):
         holding = Results(
             result

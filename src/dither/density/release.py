@@ -138,6 +138,7 @@ Method = Literal["histogram", "perturbed", "smoothed", "ks"]
 _METHODS = ("histogram", "perturbed", "smoothed", "ks")
 _PRIVATE_SIZE_BINS = 100
 _MAX_CELLS = 1 << 24
+_WIDEST_SLICE = 5
 _LARGEST = 1 << 996
 
 
@@ -171,7 +172,7 @@ def release(
     on the product grid; the number of cells grows as a power, so beyond two or three columns nothing good is to be
     had. ``"ks"`` needs a narrow grid there, one long axis and few cells on the others
     (:mod:`dither.density.ks` has the cost): ``(points + 1)^D`` at most 2^18, D the product of the numbers of bins
-    of all axes but the longest.
+    of all axes but the longest, and at most 5 where ``points`` is left out.
 
     ``x`` holds the records, one column or rows of several. ``neighbors`` is the neighboring relation, ``nan`` what
     happens to missing values (``"refuse"``, ``"lower"``: counted as the lower bound, or ``"drop"``), and ``source``
@@ -306,13 +307,21 @@ def _sizes(
         shape = (arguments.whole(bins, "bins"),) * dimensions
     if math.prod(shape) > _MAX_CELLS:
         raise InvalidArgument("bins", f"at most {_MAX_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
-    most = ks.most_points(math.prod(sorted(shape)[:-1])) if method == "ks" and dimensions > 1 else None
+    width = math.prod(sorted(shape)[:-1]) if method == "ks" else 1
+    most = ks.most_points(width) if method == "ks" and dimensions > 1 else None
     if points is None:
-        return shape, k if most is None else max(1, min(k, most))
+        if width > _WIDEST_SLICE:  # 7 points or fewer could be drawn
+            raise InvalidArgument(
+                "bins",
+                f"at most {_WIDEST_SLICE} cells in a slice across the longest axis, for method='ks'",
+                width,
+                "pass fewer bins on all axes but one, or method='histogram'",
+            )
+        return shape, k if most is None else min(k, most)
     if most is not None and arguments.whole(points, "points") > most:
         raise InvalidArgument(
             "points",
-            f"at most {most} points on slices of {math.prod(sorted(shape)[:-1])} cells, for method='ks'",
+            f"at most {most} points on slices of {width} cells, for method='ks'",
             points,
             "pass fewer points, or fewer bins on all axes but one",
         )

@@ -34,9 +34,7 @@ def encode(value: Any) -> bytes:
     try:
         return canonical(_plain(value)).encode("utf-8", "surrogatepass")
     except RecursionError:
-        raise WrongType(
-            "answer", "lists a few levels deep", "one that is too deep", "flatten it inside compute"
-        ) from None
+        raise WrongType("answer", "lists a few levels deep", "deeper ones", "flatten it inside compute") from None
 
 
 def decode(stored: bytes) -> Any:

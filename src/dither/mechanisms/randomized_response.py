@@ -97,7 +97,7 @@ class RandomizedResponse(Pictured):
                 different = len(set(labels))
             except TypeError:
                 raise WrongType(
-                    "categories", "hashable labels", "one that is not", "name categories by strings or ints"
+                    "categories", "hashable labels", "a label that is not", "name categories by strings or ints"
                 ) from None
             if different != len(labels):
                 raise InvalidArgument("categories", "labels that differ", "a label twice", "name each category once")

@@ -113,7 +113,9 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
         write_durably(part / MANIFEST, json.dumps({"version": _VERSION, **asdict(manifest)}, indent=1).encode())
         os.rename(part, target)
     except (OSError, sqlite3.Error):
-        raise LedgerError("backup", "files that can be copied", "one that cannot", "check the disk") from None
+        raise LedgerError(
+            "backup", "files that can be copied", "an error while copying", "check free space and permissions"
+        ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return manifest
@@ -258,7 +260,9 @@ def restore(
         if manifest.database:
             result.append(_restore_database(manifest, Path(source), config.store_address, stamp))
     except OSError:
-        raise LedgerError("restore", "files that can be written", "one that cannot", "check the disk") from None
+        raise LedgerError(
+            "restore", "files that can be written", "an error while writing", "check free space and permissions"
+        ) from None
     finally:
         if lock is not None:
             lock.release()

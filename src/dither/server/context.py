@@ -234,7 +234,12 @@ class Context:
         message = {**task, "keep_profile": self.jobs.is_measuring(table)}
         event = self.explaining.call(message, self.config.time_limit)
         if event is None:
-            raise ServerUnavailable(what, "one that can be planned within the limits", "one that cannot", "simplify it")
+            raise ServerUnavailable(
+                what,
+                "a question that can be planned within the limits of time and memory",
+                "one that exceeds them",
+                "simplify it",
+            )
         if "problem" in event:
             raise error_of(event["problem"])
         return event

@@ -157,12 +157,12 @@ def test_doors_that_stay_shut(postgres: str) -> None:
     make(postgres, "CREATE ROLE poor LOGIN", "CREATE TABLE closed (a integer)", "REVOKE ALL ON closed FROM PUBLIC")
     host = postgres.partition("host=")[2]
     places = {
-        f"postgresql://poor@/tables?host={host}::closed": "one that may not",
+        f"postgresql://poor@/tables?host={host}::closed": "one without the privilege",
         f"postgresql://somebody:sekret@/tables?host={host}::t": "an unknown user",
         f"postgresql://postgres:sekret@/nothing?host={host}::t": "an unknown database",
         "postgresql://postgres:sekret@127.0.0.1:1/d::t": "no answer",
-        "postgresql://postgres:sekret@[h/d::t": "another URL",
-        "postgresql://postgres:sekret@/d?nonsense=1::t": "another URL",
+        "postgresql://postgres:sekret@[h/d::t": "a URL of a different form",
+        "postgresql://postgres:sekret@/d?nonsense=1::t": "a URL of a different form",
         "postgresql://postgres:sekret@h/d": "no table",
         "postgresql://postgres:sekret@h/d::": "an empty name",
     }

@@ -193,7 +193,9 @@ def sql_of(
         raise InvalidArgument("measure", "at least one", "none", "choose what to measure")
     for what, wanted, offered in (("measure", chosen, allowed), ("groups", groups, group_columns(table))):
         if not set(wanted) <= offered.keys():
-            raise InvalidArgument(what, "what the form offers", "a different value", "choose from the list")
+            raise InvalidArgument(
+                what, "one of the choices in the form", "a value that is none of them", "choose from the list"
+            )
     shown = [identifier(group) for group in groups]
     shown += [f"{allowed[value].sql} AS {identifier(allowed[value].name)}" for value in chosen]
     lines = [f"SELECT {', '.join(shown)}", f"FROM {identifier(name)}"]
@@ -234,7 +236,7 @@ def literal(text: str, type: str) -> str:
         return f"{int(value)}" if value == int(value) and abs(value) < 2**53 else repr(value)
     if type == "boolean":
         if plain.lower() not in ("true", "false", "yes", "no", "1", "0"):
-            raise InvalidArgument("filter", "true or false", "a different word", "write true or false")
+            raise InvalidArgument("filter", "true or false", "other text", "write true or false")
         return "TRUE" if plain.lower() in ("true", "yes", "1") else "FALSE"
     if type in ("date", "timestamp"):
         try:

@@ -137,8 +137,8 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
         raise WrongType("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
     if not aggregates:
         raise InvalidArgument("agg", "an aggregate", "none", "write agg(n=dp.count())")
-    if set(aggregates) & set(query.aggregates):
-        raise InvalidArgument("agg", "different names", "one that is taken", "rename it")
+    if taken := [name for name in aggregates if name in query.aggregates]:
+        raise InvalidArgument("agg", "names that are not in use yet", repr(clip(taken[0])), "rename it")
     rows = _rows(query, card)
     result = {name: _aggregate(item, rows, card) for name, item in aggregates.items()}
     plan = replace(query, aggregates={**query.aggregates, **result})

@@ -97,7 +97,7 @@ def find(source: str) -> Files:
         raise source_error("files of one kind", "Parquet and CSV files together", "name them by *.parquet or *.csv")
     for item in paths:
         if not os.access(item, os.R_OK):
-            raise source_error("a file that may be read", "one that may not", "ask its owner for leave to read it")
+            raise source_error("a file that you may read", "one without read permission", "ask its owner for it")
         if os.path.getsize(item) == 0:
             raise source_error("a file with a schema", "an empty one", "write it again, or leave it out")
     if kinds == {"parquet"}:

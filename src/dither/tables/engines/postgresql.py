@@ -97,7 +97,9 @@ class PostgreSQLEngine(Engine):
         if result is None:
             raise source_error("a table of the database", "none of that name", "check the name after ::, case matters")
         if not result[3]:
-            raise source_error("a table that may be read", "one that may not", "GRANT SELECT on it to this user")
+            raise source_error(
+                "a table that this user may read", "one without the privilege", "GRANT SELECT on it to this user"
+            )
         return int(result[0]), str(result[1]), str(result[2])
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:

@@ -220,7 +220,9 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
         if isinstance(node, (exp.Select, exp.Subquery)) and outer_columns(node, node):
             fix = "in its WHERE compare the person of both, and nothing else of the row around it, and select one "
             fix += "aggregate; ask first what is of several people, and write its answer as a number"
-            raise refuse_sql("a subquery about rows of the same person", "one that looks at the row around it", fix)
+            raise refuse_sql(
+                "a subquery about rows of the same person", "one that uses columns of the row around it", fix
+            )
         otherwise = f"use comparisons, arithmetic, or one of {COMMON}"
         raise refuse_node(node, "an expression dither can bound", otherwise)
     return reader(node, leaf)

@@ -22,8 +22,8 @@ from dither.tables.planning.calibrate import plan_question
 from dither.tables.query import operations
 from dither.tables.query.evaluate import evaluate, typed
 from dither.tables.sql.aggregates import AGGREGATES, syntax
-from dither.tables.sql.mistakes import FUNCTION_HINTS, REFUSED_NODES
 from dither.tables.sql.parse import parse
+from dither.tables.sql.text import FUNCTION_HINTS, REFUSED_NODES
 from support import each, refuses
 from tables.questions import CARD
 from tables.sql.claims import CARD as CLAIMS

@@ -10,8 +10,7 @@ from sqlglot import exp, parse_one
 
 import dither as dp
 from dither.errors import InvalidArgument
-from dither.tables.sql.outer import FUNCTIONS, reads_database, render
-from dither.tables.sql.parse import parse
+from dither.tables.sql.parse import FUNCTIONS, parse, reads_database, render
 from tables.questions import CARD
 from tables.visits import card, spent
 

@@ -5,7 +5,7 @@ sees no variable of Python, and its settings are locked. So whatever its SQL say
 already. A statement that fails, or runs for long, is stopped; what was paid for is then shown without it
 (:mod:`dither.tables.execute.shape_answer`).
 
-Which statements are allowed is decided before (:mod:`dither.tables.sql.outer`). A statement is tried on made-up tables
+Which statements are allowed is decided before (:mod:`dither.tables.sql.parse`). A statement is tried on made-up tables
 (:func:`rehearse`) before anything is paid for.
 
 >>> columns = {"month": "integer", "n": "integer"}

@@ -64,7 +64,7 @@ from dither.tables.query.tree import (
     conjunction,
     show,
 )
-from dither.tables.sql.mistakes import COMMON, FUNCTION_HINTS, PLACEHOLDER_ADVICE, hint, refuse_node
+from dither.tables.sql.text import COMMON, FUNCTION_HINTS, PLACEHOLDER_ADVICE, hint, refuse_node
 from dither.tables.sql.text import expression as parsed
 
 Leaf = Callable[[exp.Expr], Expression | None]

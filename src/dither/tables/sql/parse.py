@@ -2,8 +2,8 @@
 
 A statement is classified, then read. The SELECTs that aggregate rows of the card are its *private blocks*
 (:mod:`dither.tables.sql.blocks`): the statement itself, or several inside of WITH, FROM, UNION and expressions. Each is
-read once. What surrounds them is *outer* SQL on their noisy tables, which is rehearsed once. A statement that is one block,
-of which dither's own operations compute the answer, needs none.
+read once. What surrounds them is *outer* SQL on their noisy tables, which is rehearsed once. A statement that is one
+block, of which dither's own operations compute the answer, needs none.
 
 Blocks with the same rows, GROUP BY, joins and limits are one aggregation. So are blocks without GROUP BY whose WHERE
 differ, as each aggregate can be of the rows of its own block; with GROUP BY they are not, as which groups there are
@@ -24,9 +24,9 @@ Different from what an engine does
 A name in GROUP BY or HAVING that is a column of the table and also, by AS, something else is refused: engines differ
 in what they make of it.
 
-*Outer SQL* is written for the isolated DuckDB. Everything is refused that is not known here: each node of the tree, each function, each table. Tables are the noisy
-one and those that WITH names. Functions give the same for the same noisy table, always: none reads files, settings, the
-catalog, the clock or a random number.
+*Outer SQL* is written for the isolated DuckDB. Everything is refused that is not known here: each node of the tree,
+each function, each table. Tables are the noisy one and those that WITH names. Functions give the same for the same
+noisy table, always: none reads files, settings, the catalog, the clock or a random number.
 
 Some of it is written in another way, so that no value of the noisy table makes it fail: a division by zero is NULL, and
 a CAST that a value does not fit is NULL.

@@ -8,8 +8,9 @@ Quotes are those of the standard: 'text', "name", and also `name`. After WITH DI
 'text', "text", `name`, without backslashes.
 
 *Mistakes.* What is wrong in a text that cannot be read as SQL, or names what other engines have, is said with what to
-write instead. A parser says where it stopped, which is seldom where the mistake is. The rules here look at the words and signs
-themselves. Each either recognizes its mistake or says nothing, and the first that recognizes one is what is said.
+write instead. A parser says where it stopped, which is seldom where the mistake is. The rules here look at the words
+and signs themselves. Each either recognizes its mistake or says nothing, and the first that recognizes one is what is
+said.
 
 In a hint for a function of another engine ``{x}`` stands for the first column among the arguments, and ``{s}`` for the
 first text that is no format of dates, so that what it says can be copied into the question.

@@ -58,6 +58,42 @@ def test_what_is_left_out_is_as_uncertain_as_the_histogram():
     assert 0.6 < np.sqrt((off**2).mean()) / np.median(said) < 1.4
 
 
+def noisy_people(true, scale, generator):
+    noisy = true + np.round(generator.laplace(0, scale, len(PEOPLE_EDGES)))
+    return People.of_histogram(NoisyHistogram(PEOPLE_EDGES, tuple(noisy.tolist()), scale=scale))
+
+
+def test_what_is_expected_of_people_is_finite_wherever_they_are_and_however_many():
+    """Every bin is the last one that is seen; up to 1e9 people, in edges of every width, with any noise."""
+    generator = np.random.default_rng(4)
+    for last in range(len(PEOPLE_EDGES)):
+        for width, number, scale in zip(
+            (1, 2, 5, 9), (300, 1e4, 1e6, 1e9), generator.choice([0.5, 4, 20], 4), strict=True
+        ):
+            true = np.zeros(len(PEOPLE_EDGES))
+            true[max(last + 1 - width, 0) : last + 1] = number / width
+            people = noisy_people(true, scale, generator)
+            assert people.weights.sum() == pytest.approx(1), (last, width, number, scale)
+            assert people.number == pytest.approx(true.sum(), rel=1, abs=80 * scale), (last, width, number, scale)
+            limited = people.left_out(np.array([1.0, 64.0]))
+            assert np.isfinite([*limited, people.counted(np.array([1.0, 64.0]))]).all()
+
+
+def test_a_spike_of_noise_is_nobody():
+    """In one of 118 histograms noise alone is above 6 of its standard deviations in some bin; a limit for such people
+    is much too high."""
+    generator, true, scale = np.random.default_rng(5), np.zeros(len(PEOPLE_EDGES)), 10.0
+    true[0] = 20_000
+    for place in range(12, len(PEOPLE_EDGES)):
+        noisy = true + generator.laplace(0, scale, len(true)).clip(-3 * scale, 3 * scale)
+        noisy[place] = 10 * scale
+        people = People.of_histogram(NoisyHistogram(PEOPLE_EDGES, tuple(noisy.tolist()), scale=scale))
+        assert people.expected[12:].sum() < scale, place
+    noisy[40] = 20 * scale
+    people = People.of_histogram(NoisyHistogram(PEOPLE_EDGES, tuple(noisy.tolist()), scale=scale))
+    assert people.expected[40].sum() == pytest.approx(20 * scale, rel=0.3)
+
+
 def test_a_condition_keeps_rows_or_people():
     """Half of the rows of everybody, or all rows of half of the people: both are possible."""
     people = people_of(np.full(1000, 64)).thinned(0.5)

@@ -555,26 +555,42 @@ def _last_seen(scaled: NDArray[np.float64]) -> int | None:
 
 
 class _Possible(NamedTuple):
-    """Histograms of people that may have led to a noisy one, with their probabilities.
+    """Histograms of people that may have led to a noisy one, with the logarithms of their probabilities, up to a term.
 
     Before the bin ``start`` they are the noisy numbers themselves; None if no bin is filled beyond doubt.
     """
 
     expected: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    logs: NDArray[np.float64]
     start: int | None
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Their probabilities."""
+        return probabilities(self.logs)
+
+
+def probabilities(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities by their logarithms up to a common term: of any size, since the largest becomes 0.
+
+    >>> probabilities(np.array([-1e9, -1e9, -2e9])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    result: NDArray[np.float64] = np.exp(logs - logs.max())
+    return result / result.sum()
 
 
 def without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
     """Return histograms without noise that may have led to this noisy one: those by which a limit is chosen."""
     scaled = people * float(epsilon)
     start = _last_seen(scaled)
-    expected, weights = _humps(scaled) if start is None else _tails(scaled, start)
-    return _Possible(expected / float(epsilon), weights, start)
+    expected, logs = _humps(scaled) if start is None else _tails(scaled, start)
+    return _Possible(expected / float(epsilon), logs, start)
 
 
 def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return possible histograms, in units of the noise's scale, and their probabilities: with tails from ``start`` on.
+    """Return possible histograms, in units of the noise's scale, with tails from ``start`` on, and the logarithms of
+    their probabilities.
 
     Up to the last bins that are filled beyond doubt, the noisy numbers are good enough. Beyond, tails of the form
     ``level * exp(-a i - b i^2)`` are weighed by the likelihood of the noise that they imply, all else being equal. They
@@ -589,13 +605,13 @@ def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64]
     logs = np.concatenate([np.zeros((len(level), 1)), -np.cumsum(slope, axis=1)[:, :-1]], axis=1)
     tails = level * np.exp(np.maximum(logs, -700.0))
     fit = -np.abs(people[None, start:] - tails).sum(axis=1)
-    weights = np.exp(fit - fit.max())
-    before = np.broadcast_to(people[:start], (len(weights), start))
-    return np.concatenate([before, tails], axis=1), weights / weights.sum()
+    before = np.broadcast_to(people[:start], (len(fit), start))
+    return np.concatenate([before, tails], axis=1), fit
 
 
 def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return possible histograms and their probabilities where no bin clearly has people: few people or little epsilon.
+    """Return possible histograms and the logarithms of their probabilities where no bin clearly has people: few people
+    or little epsilon.
 
     The people are then somewhere, in a hump of the form ``exp(-(i - center)^2 / (2 width^2))``: a log-normal law, which
     is nearly constant where the width is small. Humps are weighed by the likelihood of the noise that they imply, and
@@ -607,9 +623,8 @@ def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     shapes /= shapes.sum(axis=1, keepdims=True)
     humps = (_TOTALS[:, None, None] * shapes[None, :, :]).reshape(-1, len(people))
     fit = -np.abs(people[None, :] - humps).sum(axis=1) - _FALL_OF_CENTERS * np.tile(center[:, 0], len(_TOTALS))
-    weights = np.exp(fit - fit.max())
-    possible = weights > 1e-9
-    return humps[possible], weights[possible] / weights[possible].sum()
+    possible = fit > fit.max() - math.log(1e9)
+    return humps[possible], fit[possible]
 
 
 Floats = NDArray[np.float64]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.tables.card.profile import NoisyHistogram, TableProfile
-from dither.tables.planning.automatic import EDGES, without_noise
+from dither.tables.planning.automatic import EDGES, probabilities, without_noise
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +37,8 @@ ALIKE = 0.25
 _LEAST_ALIKE = 0.05
 _FALSE_ALARM = 0.01
 """The probability with which noise alone fills any bin beyond doubt."""
-_CERTAIN = 6.0
-"""How many standard deviations of the noise a bin of people holds, for its noisy number to be used as it is."""
+_CERTAIN = 1e-6
+"""The probability with which noise alone makes the noisy number of any bin of people be used as it is."""
 _OCTAVE = 4
 _SLOPE = 0.2
 """By how much tails fall off otherwise, from one bin of people to the next, than the bins before them."""
@@ -84,19 +84,20 @@ class People:
         weights = np.asarray(histogram.weights, dtype=np.float64)
         if len(edges) == len(EDGES) and np.array_equal(edges, EDGES):
             posterior = without_noise(weights, Fraction(math.sqrt(2) / histogram.deviation))
-            expected, probabilities, start = posterior.expected, posterior.weights, posterior.start
+            expected, logs, start = posterior.expected, posterior.logs, posterior.start
             if start is not None:
-                probabilities = probabilities * _as_before(edges, weights, expected, start)
-                probabilities = probabilities / probabilities.sum()
+                logs = logs + _as_before(edges, weights, expected, start)
         else:
-            expected, probabilities, start = _thresholded(weights, histogram.deviation)
+            expected, logs, start = _thresholded(weights, histogram.deviation)
         lower = np.concatenate([[0.0], edges[:-1]]) + 1
         sizes = lower[:, None] * (np.maximum(edges, lower) / lower)[:, None] ** np.array([[0.25, 0.75]])
         seen = np.arange(len(edges)) <= (-1 if start is None else start)
-        certain = weights > _CERTAIN * histogram.deviation
+        certain = weights > _filled(weights, histogram.deviation, _CERTAIN)
         expected = np.where(certain, weights, expected)
         seen |= certain
-        return cls(sizes, np.maximum(expected, 0.0), probabilities, np.where(seen, histogram.deviation, 0.0))
+        chances = probabilities(logs)
+        assert np.isfinite(chances).all()  # NaN would become answers
+        return cls(sizes, np.maximum(expected, 0.0), chances, np.where(seen, histogram.deviation, 0.0))
 
     @cached_property
     def number(self) -> float:
@@ -150,18 +151,18 @@ class People:
 
 
 def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> Floats:
-    """Return relative probabilities of the ``possible`` histograms by how they fall off in the octave after ``start``:
-    likely as fast as the noisy one does before it."""
-    if start < _OCTAVE + 1:
-        return np.ones(len(possible))
+    """Return the logarithms of probabilities of the ``possible`` histograms, up to a term, by how they fall off in the
+    octave after ``start``, or up to the last bin: likely as fast as the noisy one does before it."""
+    end = min(start + _OCTAVE, len(edges) - 1)
+    if start < _OCTAVE + 1 or end == start:
+        return np.zeros(len(possible))
     widths = np.log(edges / np.concatenate([[0.5], edges[:-1]]))
     density = np.maximum(weights / widths, 1e-9)
     late, early = density[start - 1 : start + 2].mean(), density[start - 1 - _OCTAVE : start + 2 - _OCTAVE].mean()
     before = min(max(math.log(early / late) / _OCTAVE, 0.0), 1.5)
     tails = np.maximum(possible / widths, 1e-300)
-    after = np.log(tails[:, start] / tails[:, start + _OCTAVE]) / _OCTAVE
-    distance = np.abs(after - before) / _SLOPE
-    result: Floats = np.exp(-0.5 * (distance**2 - (distance**2).min()))
+    after = (np.log(tails[:, start]) - np.log(tails[:, end])) / (end - start)
+    result: Floats = -0.5 * ((after - before) / _SLOPE) ** 2
     return result
 
 
@@ -170,7 +171,7 @@ def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int
     filled = np.flatnonzero(weights > 5 * deviation)
     last = int(filled[-1]) if filled.size else None
     kept = weights if last is None else np.where(np.arange(len(weights)) <= last + 1, weights, 0.0)
-    return np.maximum(kept, 0.0)[None, :], np.ones(1), last
+    return np.maximum(kept, 0.0)[None, :], np.zeros(1), last
 
 
 def _within(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
@@ -179,9 +180,9 @@ def _within(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tu
     return edges if bounds is None else np.clip(edges, *bounds), np.asarray(histogram.weights, dtype=np.float64)
 
 
-def _filled(weights: Floats, deviation: float) -> float:
-    """Return the threshold that noise alone exceeds in any bin with probability at most :data:`_FALSE_ALARM`."""
-    return deviation / math.sqrt(2) * math.log(len(weights) / (2 * _FALSE_ALARM))
+def _filled(weights: Floats, deviation: float, false_alarm: float = _FALSE_ALARM) -> float:
+    """Return the threshold that noise alone exceeds in any bin with this probability at most, by Laplace's tail."""
+    return deviation / math.sqrt(2) * math.log(len(weights) / (2 * false_alarm))
 
 
 @dataclass(frozen=True)

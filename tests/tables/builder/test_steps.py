@@ -170,7 +170,7 @@ REFUSED = [
     (lambda: query(CARD, {"": b.count()}), WrongType, "texts"),
     (lambda: query(CARD, {"region": b.count()}, groups=["region"]), InvalidArgument, "'region' twice"),
     (lambda: query(CARD, {"n": b.count(), "N": b.count()}), InvalidArgument, "twice"),
-    (lambda: agg(Query(N), N, CARD), InvalidArgument, "taken"),
+    (lambda: agg(Query(N), N, CARD), InvalidArgument, "not in use yet, got 'n'"),
     (lambda: query(CARD, {"s": b.sum_("amuont")}), InvalidArgument, "write 'amount'"),
     (lambda: query(CARD, {"s": b.sum_("region")}), InvalidArgument, "a number"),
     (lambda: query(CARD, {"s": b.count(Literal(None))}), InvalidArgument, "NULL"),

@@ -131,7 +131,7 @@ def test_a_damaged_store_is_refused_in_a_sentence(tmp_path):
         (tmp_path / "s.sqlite").write_bytes(content)
         for left in tmp_path.glob("s.sqlite-*"):
             left.unlink()
-        with pytest.raises(LedgerError, match=r"damaged one, or another file. Fix: restore it from a backup") as error:
+        with pytest.raises(LedgerError, match=r"damaged or different file. Fix: restore it from a backup") as error:
             Store(str(tmp_path / "s.sqlite")).close()
         assert error.value.__cause__ is None, name
 

@@ -90,6 +90,7 @@ COLUMNS = {
     "who": ColumnCard("integer"),
     "amount": ColumnCard("number", (0, 99.5)),
     "region": ColumnCard("text", keys=("a", None)),
+    "hour": ColumnCard("timestamp", period=(datetime(2024, 1, 1, 6), datetime(2024, 12, 31))),
     "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31)), format="%Y-%m-%d"),
 }
 CARD = Card(
@@ -123,7 +124,8 @@ def test_a_card_shows_what_is_public_and_nothing_else():
                  "filter", "min_epsilon", "max_incidents", "rows", "rows_without_unit"):  # fmt: skip
         assert getattr(back, name) == getattr(CARD, name), name
     assert repr({**back.columns, "day": None}) == repr({**CARD.columns, "day": None})
-    assert back.columns["day"].period == CARD.columns["day"].period
+    for name in ("day", "hour"):
+        assert back.columns[name].period == CARD.columns[name].period
     assert back.tables["patients"].columns == CARD.tables["patients"].columns
     assert (back.tables["patients"].unit, back.tables["patients"].rows) == ("id", 5)
     assert back.public["regions"].columns == CARD.public["regions"].columns

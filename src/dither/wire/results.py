@@ -86,7 +86,7 @@ def explanation_from_json(document: object) -> Explanation:
     notes: tuple[Any, ...] = from_json(given.pop("limitations"), tuple[dict[str, Any], ...], "explanation.limitations")
     result: Explanation = from_json(given, Explanation, "explanation")
     for line in result.lines:
-        fields(line, "explanation.lines", ("answer", "measure", "mechanism", "expected", "error"))
+        fields(line, "explanation.lines", ("answer", "measure", "mechanism", "expected", "error"), ("groups",))
     stored = [fields(note, "explanation.limitations", ("kind", "values")) for note in notes]
     return replace(result, limitations=tuple(map(Note.restored, stored)))
 

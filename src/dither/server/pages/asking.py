@@ -160,7 +160,8 @@ def _explained(
             meter, unit = budget_meter(shown.own_limit, shown.own_left, explanation.cost)
         except DitherError as error:
             problem = problem_of(error)
-    return {"explanation": explanation, "problem": problem, "meter": meter, "unit": unit}
+    about = {"explanation": explanation, "problem": problem, "meter": meter, "unit": unit}
+    return about | {"confirmed": "force" in options.flags}
 
 
 async def ask_form(visit: Visit) -> Response:

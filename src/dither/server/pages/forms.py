@@ -24,7 +24,7 @@ FLAGS = {
     "quantile_interval": "Give medians and quantiles a ±",
     "other": "One more row for all groups that are not shown",
     "integer": "Counts and sums as whole numbers",
-    "force": "Ask although the expected ± is wider than everything the answer could be",
+    "force": "Ask although the answer is expected to be mostly noise",
     "nonnegative": "Counts and sums not below 0",
     "again": "Ask anew and pay anew, even if this was answered before",
 }

@@ -31,7 +31,7 @@ from dither.ledger.accounts import Remaining, left_words
 from dither.present.notes import Note
 from dither.present.notes import sentence as note_sentence
 from dither.present.text import shortened as cut_after
-from dither.present.text import visible
+from dither.present.text import two_digits, visible
 from dither.server.errors import problem_of
 from dither.server.pages.forms import text_of, texts_of
 from dither.server.roles import ACTIONS, Principal, may
@@ -309,6 +309,7 @@ def environment() -> Environment:
         "shortened": shortened,
         "glued": glued,
         "noted": noted,
+        "two_digits": two_digits,
         "left_sentence": left_sentence,
         "action_words": lambda action: ACTIONS[action].words if action in ACTIONS else action,
         "upper_first": lambda text: text[:1].upper() + text[1:],

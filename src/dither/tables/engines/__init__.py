@@ -16,6 +16,7 @@ What every engine promises, whatever the source:
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,6 +27,7 @@ from dither.extras import need
 from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 from dither.tables.planning.group_keys import MOST_ROWS, MOST_VALUES
+from dither.tables.query.operations.base import NUMBERS
 from dither.tables.query.relations import shown_expressions
 from dither.tables.query.tree import Column, Query, columns, conditions, public_joins
 
@@ -157,10 +159,15 @@ def same_place(one: str, other: str) -> bool:
     return bool(mark) and left == other.rpartition("::")[0] and (left == "spark" or "://" in left)
 
 
+_WITHOUT_BOUNDS = ("count", "count_value", "count_distinct", "people", "mode")
+"""The kinds of aggregates that need no bounds of a value."""
+
+
 def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
     """Return the card with what public tables hold that matters to the ``query``: values as keys, and rows.
 
-    Keys are the values of public columns that the question groups by; rows say which of them occur together. Tables
+    Keys are the values of public columns that the question groups by; rows say which of them occur together; bounds of
+    numbers that it adds up or averages are the least and the largest of them, where the card states none. Tables
     that are too large are left as they are. They are read now by the ``engine``: whatever a public table holds is
     public, and so is the list of groups that follows from it.
     """
@@ -178,6 +185,19 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
         known = replace(public[column.table].columns[column.name], keys=values)
         table = public[column.table]
         public[column.table] = replace(table, columns={**table.columns, column.name: known})
+    bounded_by = [
+        item for item in query.aggregates.values() if item.bounds is None and item.kind not in _WITHOUT_BOUNDS
+    ]
+    for column in sorted(columns(*(item.value for item in bounded_by if item.value is not None)), key=str):
+        known = public[column.table].columns.get(column.name) if column.table in joins else None
+        if known is None or known.type not in NUMBERS or known.bounds is not None:
+            continue
+        values = engine.public_values(column.table, column.name, MOST_VALUES) or ()
+        numbers = [value for value in values if isinstance(value, (int, float)) and math.isfinite(value)]
+        if numbers and min(numbers) < max(numbers):
+            table = public[column.table]
+            bounded = replace(known, bounds=(min(numbers), max(numbers)))
+            public[column.table] = replace(table, columns={**table.columns, column.name: bounded})
     for name, join in joins.items():
         by_key = {Column(join.other, name)} if join.own in grouped else set()
         by_group = {column for column in columns(*grouped) | by_key if column.table == name}

@@ -81,6 +81,9 @@ from dither.tables.query.tree import (
     walk,
 )
 
+if typing.TYPE_CHECKING:  # questions without a profile do not need it
+    from dither.tables.planning.profiled import GroupErrors
+
 _ANY_NUMBER = (-(2.0**40), 2.0**40)
 _NEVER_NULL = ("is_null", "is_distinct")
 _COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dense_rank")
@@ -618,6 +621,9 @@ _PARTS = {
 class Explanation:
     """A line for each thing that is measured: mechanism, share of the budget, expected error; and the whole cost.
 
+    Where a profile forecasts errors, a line has under ``groups`` the ± in the smallest, a typical and the largest
+    group, and about how large the number itself is in a typical one.
+
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"age": [30, 40] * 50}), budget=dp.PureDP(1)) as people:
     ...     print(people.agg(n=dp.count()).explain(epsilon=1).cost)
@@ -746,7 +752,8 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         in_values = parts[0].kind == "sum"  # other noise is in rows, whatever the bounds are
         mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
         mechanism += f" in each of {len(parts)} parts" if len(parts) > 1 else ""
-        lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected))
+        known = plan.expected.get(name)
+        lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected, known))
     of_rows = _times(limit)
     for choice in plan.choices:
         among = "keys" if choice.aggregate.kind == "mode" else "values"
@@ -762,7 +769,8 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
             error = None
             if name in plan.expected:
                 error, expected = plan.expected[name].typical, _for_groups(plan, name)
-            lines.append(_line(name + suffix, f"the quantile {float(share):g}", mechanism, error, expected))
+            known = plan.expected.get(name)
+            lines.append(_line(name + suffix, f"the quantile {float(share):g}", mechanism, error, expected, known))
     for count in plan.counts:
         one = 1 << plan.bin_limits(count.aggregate).bits()
         error = float(count.mechanism.error(0.95, integer=True)) / one
@@ -860,9 +868,14 @@ def _bounding(plan: AggregationPlan) -> tuple[str, str]:
     return bounding, learned
 
 
-def _line(name: str, measure: str, mechanism: str, error: float | None, expected: str) -> dict[str, Any]:
-    """Return one line of an explanation; ``error`` is None where it is not known before."""
-    return {"answer": name, "measure": measure, "mechanism": mechanism, "error": error, "expected": expected}
+def _line(
+    name: str, measure: str, mechanism: str, error: float | None, expected: str, groups: GroupErrors | None = None
+) -> dict[str, Any]:
+    """Return one line of an explanation; ``error`` is None where it is not known before. ``groups`` has the errors that
+    the profile forecasts, and about how large the number is."""
+    known = None if groups is None else [float(number) for number in (*groups.errors, groups.answer)]
+    line = {"answer": name, "measure": measure, "mechanism": mechanism, "error": error, "expected": expected}
+    return {**line, "groups": known}
 
 
 def _plus_minus(error: float, times: str) -> str:

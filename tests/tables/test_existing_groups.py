@@ -6,10 +6,11 @@ from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from support import noted
+from support import noted, refuses
 from tables.glass import glass
 from tables.raw_rows import alike, answered, truth
 
@@ -28,6 +29,27 @@ PERIOD = {"day": (date(2021, 1, 1), date(2024, 12, 31)), "x": (0, 10)}
 def opened(rows: pa.Table = VISITS, **more: Any) -> dp.Table:
     stated: dict[str, Any] = {"bounds": PERIOD, "keys": {"kind": ["a", "b", "c"]}, "budget": dp.PureDP(1000)}
     return dp.open(rows, **(stated | more))
+
+
+def test_bounds_of_public_numbers_are_their_least_and_largest_value(tmp_path):
+    """What a public table holds is public, so a column of it needs no bounds in the card."""
+    kinds = pa.table({"kind": ["a", "b", "c", "d"], "seats": [4, 20, 180, None], "same": [1.5] * 4})
+    pq.write_table(VISITS, tmp_path / "visits.parquet")
+    pq.write_table(kinds, tmp_path / "kinds.parquet")
+    (tmp_path / "visits.toml").write_text(
+        'name = "data"\nsource = "visits.parquet"\nledger = "l.sqlite"\n[budget]\nepsilon = 1000\n[columns]\n'
+        'kind = "text"\n[public.kinds]\nsource = "kinds.parquet"\n[public.kinds.columns]\n'
+        'kind = "text"\nseats = "integer"\nsame = "number"\n'
+    )
+    rows = "FROM data v JOIN kinds k ON v.kind = k.kind"
+    with dp.open(str(tmp_path / "visits.toml")) as table, glass():
+        answer = table.sql(f"SELECT AVG(k.seats) AS seats, MAX(k.seats) AS most {rows}").release(epsilon=100)
+        (part,) = table.sql(f"SELECT AVG(k.seats) AS seats {rows}").plan(epsilon=1).parts
+        assert part.card.public["kinds"].columns["seats"].bounds == (4, 180)
+        with refuses(dp.InvalidArgument, "public bounds"):  # of one value alone there are no two ends
+            table.sql(f"SELECT AVG(k.same) AS same {rows}").plan(epsilon=1)
+    assert abs(answer["seats"][0] - 68) < 0.1
+    assert answer["most"] == [180]
 
 
 EARLY = (

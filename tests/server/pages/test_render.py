@@ -10,6 +10,8 @@ from page_site import HOSTILE, HOSTILE_COLUMN, PASSWORD
 
 import dither as dp
 from dither.errors import DataIncident, InvalidArgument
+from dither.ledger.accounts import Remaining
+from dither.present.notes import Note
 from dither.server.errors import problem_of
 from dither.server.jobs import Job
 from dither.server.pages.asking import TITLES
@@ -32,6 +34,26 @@ def test_every_state_of_a_question_has_its_words(state, kind):
     assert "<b>" not in text
     assert ("Cancel the" in text) == (state == "waiting")
     assert ("Tell the steward; the charge stays." in text) == (state in ("failed", "refused"))
+
+
+@each("confirmed", [False, True])
+def test_an_answer_that_would_be_noise_is_confirmed_beside_the_forecast(confirmed):
+    levers = [{"kind": "groups", "columns": ["<b>"], "error": 2.8, "share": 0.35}]
+    values = {"name": "delay", "error": 11.0, "size": 8.0, "all": True, "levers": levers}
+    line = {"answer": "delay", "measure": "m", "mechanism": "by", "error": 11.0, "expected": "in words"}
+    known = {**line, "groups": [14.0, 11.0, 9.0, 8.0]}
+    other = {**line, "answer": "other", "groups": None}
+    explanation = dp.Explanation(
+        (known, other), dp.PureDP(1), "groups: 48", "each", Remaining(dp.PureDP(9)), (Note("mostly_noise", values),)
+    )
+    context = {"explanation": explanation, "problem": None, "meter": None, "unit": "ε", "confirmed": confirmed}
+    text = environment().get_template("_explanation.html").render(**context).replace("\xa0", " ")
+    assert "<code>delay</code> will be mostly noise: ± 11 is expected where the number is about 8.0." in text
+    assert "by <code>&lt;b&gt;</code> ± 2.8 (35 %)" in text
+    assert ('name="force" value="yes" checked' in text) == confirmed
+    cells = re.findall(r"<td class=\"n\">([^<]*)</td>", text)
+    assert cells == ["8.0", "± 11", "± 14", "± 9.0"]
+    assert text.count("in words") == 1
 
 
 @pytest.mark.parametrize("error", [InvalidArgument("one <b> sentence"), KeyError("a patient's name")])

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -278,13 +279,19 @@ def _of_table(left: Remaining, whose: str, after: str) -> str:
     return f"{whose} {left.table_words} left{after}."
 
 
-def noted(note: Note) -> str:
-    """Return the sentence of a note, with options named as on the page.
+def noted(note: Note) -> Markup:
+    """Return the sentence of a note, with options named as on the page, and names set as code.
 
-    >>> noted(Note("no_interval"))
-    'Quantiles, extremes and modes have no ±; “Give medians and quantiles a ±” among the choices adds one.'
+    >>> print(noted(Note("no_interval")))
+    Quantiles, extremes and modes have no ±; “Give medians and quantiles a ±” among the choices adds one.
+    >>> print(noted(Note("rows_without_person", {"column": "<who>"})))
+    Rows with NULL <code>&lt;who&gt;</code> are excluded.
     """
-    return note_sentence(note, _CHOICES.__getitem__)
+    text = glued(visible(note_sentence(note, _CHOICES.__getitem__))).replace("± ", "±\xa0")
+    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(text))))
+
+
+_QUOTED = re.compile("`([^`]*)`")
 
 
 def shown_text(value: object) -> object:

@@ -69,12 +69,11 @@ def init(sources: list[str], options: InitOptions) -> None:
     with Outputs(force=options.force, protected=protected) as outputs:
         outputs.add("--output", path)
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
-    echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
+    item(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}", "")
     if not options.schema_only:
         _print_proposals(named, options.unit)
-    echo(
-        f"Once the card is complete: dither profile {path} --epsilon 1 shows every column, and later answers gain by it"
-    )
+    offer = f"dither profile {path} --epsilon 1 shows every column, and later answers gain by it"
+    item(f"Once the card is complete: {offer}", "")
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
@@ -168,7 +167,8 @@ def _profile_state(path: str, card: Card) -> str:
     ]
     released = card.profile.released
     when = "" if released is None else f" of {released:%Y-%m-%d}"
-    return f"a profile{when} ({card.profile.cost})" + (f"; without {', '.join(missing)}" if missing else "")
+    people = ", ".join(map(card.profile.heading, card.profile.tables))
+    return f"a profile{when} for {card.profile.cost}: {people}" + (f"; without {', '.join(missing)}" if missing else "")
 
 
 def _print_tables(tables: Mapping[str, PrivateTable]) -> None:

@@ -710,7 +710,8 @@ def explain(
     notes = [note for part in parts for note in plan_notes(part)]
     notes += [note for part in parts for note in _sharing(part)]
     notes += forecast_notes(plan)
-    every_note = tuple(dict.fromkeys([*notes, *more_notes]))
+    first = [note for note in more_notes if note.kind == "mostly_noise"]
+    every_note = tuple(dict.fromkeys([*first, *notes, *more_notes]))
     asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))
     rows_are_people = all(part.card.unit is None and part.query.source is None for part in parts)
     about = (groups, bounding, remaining, every_note, refused, asked_of, rows_are_people)

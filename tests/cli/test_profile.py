@@ -57,7 +57,8 @@ def test_check_says_whether_there_is_a_profile_and_init_how_to_get_one(visits, d
     dither("profile", visits, "--epsilon", 1, "--without", "day")
     out = dither("check", visits)[1]
     assert "a profile of 20" in out
-    assert "(ε = 1); without day" in out
+    assert "for ε = 1: visits: " in out
+    assert "people; without day" in out
     code, out, _ = dither("init", "visits.csv", "--output", "draft.toml", "--unit", "who")
     assert code == 0
     assert "dither profile draft.toml --epsilon 1" in out

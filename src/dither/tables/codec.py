@@ -163,6 +163,8 @@ def _from_json(document: object, hint: Any, where: str, in_order: bool = False) 
             return value
         if float in plain and (type(value) is int or isinstance(value, Fraction)):
             return value
+        if date in plain and type(value) is datetime:  # as in Python, where a timestamp is a date, too
+            return value
     raise InvalidArgument(where, _in_words(options), kind_of(document), "correct it")
 
 

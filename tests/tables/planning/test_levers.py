@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 import dither as dp
@@ -89,3 +90,26 @@ def test_numbers_of_keys_fall_with_their_weight():
     layers = NoisyHistogram(edges, (10.0, 12.0, 14.0, -4.0), scale=1.0)
     assert [keys_above(layers, weight) for weight in (0.0, 1.5, 3.0, 7.0, 9.0)] == [11, 11, 7, 0, 0]
     assert keys_above(replace(layers, weights=(0.0, 0.0, 0.0, 40.0)), 0.5) == 7
+
+
+@each("people", [0, 12])
+def test_a_profile_of_a_few_people_plans_and_forecasts_without_failing(people):
+    """It holds noise and nothing else, far beyond what it describes."""
+    who = [i // 4 for i in range(4 * people)]
+    rows = pa.table(
+        {
+            "who": pa.array(who, pa.int64()),
+            "g": pa.array(["ab"[i % 2] for i in who], pa.string()),
+            "x": pa.array([float(i % 9) for i in range(len(who))], pa.float64()),
+        }
+    )
+    stated = {"unit": "who", "bounds": {"x": (0, 100)}, "keys": {"g": ["a", "b"]}, "budget": dp.PureDP(100)}
+    with dp.open(rows, name="t", max_rows="auto", max_groups="auto", **stated) as few:
+        few.profile(epsilon=0.01, force=True)
+        for sql in (
+            "SELECT g, AVG(x) AS a, COUNT(*) AS n FROM t GROUP BY g",
+            "SELECT MEDIAN(x) AS a FROM t WHERE x > 3",
+        ):
+            explained = few.sql(sql).explain(0.1)
+            assert "nan" not in str(explained)
+            assert len(few.sql(sql).release(0.1, force=True)) == (2 if "GROUP" in sql else 1)

@@ -44,7 +44,7 @@ class ColumnCard:
     type: Type
     bounds: tuple[float, float] | None = None
     keys: tuple[Value, ...] | None = None
-    period: tuple[date | datetime, date | datetime] | None = field(default=None, repr=False)
+    period: tuple[date, date] | None = field(default=None, repr=False)
     format: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

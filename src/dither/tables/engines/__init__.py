@@ -189,14 +189,16 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
         item for item in query.aggregates.values() if item.bounds is None and item.kind not in _WITHOUT_BOUNDS
     ]
     for column in sorted(columns(*(item.value for item in bounded_by if item.value is not None)), key=str):
-        known = public[column.table].columns.get(column.name) if column.table in joins else None
-        if known is None or known.type not in NUMBERS or known.bounds is not None:
+        if column.table is None or column.table not in joins:
+            continue
+        table = public[column.table]
+        of_column = table.columns[column.name]
+        if of_column.type not in NUMBERS or of_column.bounds is not None:
             continue
         values = engine.public_values(column.table, column.name, MOST_VALUES) or ()
         numbers = [value for value in values if isinstance(value, (int, float)) and math.isfinite(value)]
         if numbers and min(numbers) < max(numbers):
-            table = public[column.table]
-            bounded = replace(known, bounds=(min(numbers), max(numbers)))
+            bounded = replace(of_column, bounds=(min(numbers), max(numbers)))
             public[column.table] = replace(table, columns={**table.columns, column.name: bounded})
     for name, join in joins.items():
         by_key = {Column(join.other, name)} if join.own in grouped else set()

@@ -27,6 +27,7 @@ EXAMPLES = {
     "undercount_share": {"of": "rows", "of_parts": ["group", "sum"]},
     "left_out": {"of": "rows", "share": 0.1, "low": 0.1, "high": 1.0, "epsilon": 0.05},
     "undetected": {"people": 160},
+    "any_tail": {"name": "n", "times": 81.5, "most": None},
     "bias_unused": {"reason": "one_row"},
     "people_without_budget": {
         "cost": stored(dp.PureDP(1)), "state": "not_all", "spent": None, "left": stored(dp.PureDP(0.5))

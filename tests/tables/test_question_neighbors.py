@@ -204,6 +204,32 @@ def test_neighbors_can_tell_no_more_than_is_charged(**question):
     check_neighbors(**question)
 
 
+RACED = st.sampled_from(
+    [
+        Aggregate("count"),
+        Aggregate("count_value", AMOUNT),
+        Aggregate("sum", AMOUNT),
+        Aggregate("sum", AMOUNT, bounds=(3, 1e6)),
+        Aggregate("sum", AGE, bounds=(0, 7)),
+    ]
+)
+ANY_TAIL = {
+    "aggregates": st.dictionaries(st.sampled_from("ab"), RACED, min_size=1),
+    "by": st.sampled_from([(), (Group("region", REGION, keys=("north", "south", None)),)]),
+    "how": st.fixed_dictionaries(
+        {"noise": st.sampled_from(["laplace", "gaussian"]), "other": st.just(False), "tails": st.just("any")}
+    ),
+    "most": st.tuples(st.sampled_from([1, 2]), st.sampled_from([1, 5, 1 << 19])),
+    "without_unit": st.just("drop"),
+}
+
+
+@settings(max_examples=EXAMPLES)
+@given(**{**QUESTIONS, **ANY_TAIL})
+def test_neighbors_can_tell_no_more_of_any_tail(**question):
+    check_neighbors(**question)
+
+
 SETS = {
     "ROLLUP": [(0, 1), (0,), ()],
     "CUBE": [(0, 1), (0,), (1,), ()],

@@ -24,6 +24,7 @@ from dither.tables.card.values import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
 IntervalChoice = Literal["noise", "population"]
+TailsChoice = Literal["usual", "any"]
 
 
 def option(
@@ -91,6 +92,11 @@ class ReleaseOptions:
     )
     interval: IntervalChoice = option(
         "noise", "What the ± is about: noise, or population (adds the sampling error).", "NAME"
+    )
+    tails: TailsChoice = option(
+        "usual",
+        "usual, or any: of a COUNT or SUM, a lower limit that holds whatever people have, for more noise.",
+        "NAME",
     )
     other: bool = option(False, "Spend a fifth of the budget on one more row, for all groups that are not shown.")
     bias: bool = option(

@@ -281,6 +281,9 @@ def _densities() -> Iterator[Subject]:
         yield Subject(f"density, {method}", "density", PureDP(1), one, other, repeated_runs(draw))
 
 
+ANY_TAIL = "a heavy person, any tail"
+
+
 def _tables() -> Iterator[Subject]:
     """Yield questions about tables, which are replayed and not measured, since each run takes a ledger and a scan."""
     import pyarrow as pa
@@ -304,11 +307,15 @@ def _tables() -> Iterator[Subject]:
         ("the largest groups, private keys", heavy, None, largest, "best"),
         ("a heavy person in every group", heavy, towns, "COUNT(*) AS n, STDDEV(amount) AS d", "laplace"),
         ("a heavy person in every group, normal noise", heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "gaussian"),
+        (ANY_TAIL, heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "laplace"),
+        (f"{ANY_TAIL}, normal noise", heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "gaussian"),
         ("quartiles of a heavy person", heavy, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
     ):
         other = one.filter(pc.not_equal(one["who"], 7))
 
-        def draw(x: Any, keys: Any = keys, question: str = question, noise: Any = noise) -> Any:
+        options: dict[str, Any] = {"tails": "any"} if ANY_TAIL in name else {}
+
+        def draw(x: Any, keys: Any = keys, question: str = question, noise: Any = noise, options: Any = options) -> Any:
             """Open the rows x as a table, with public or private (None) keys, and release the question once."""
             public_keys = None if keys is None else {"town": keys}
             budget = ApproxDP(2, 1e-4)
@@ -317,7 +324,7 @@ def _tables() -> Iterator[Subject]:
             ) as table:
                 order = " ORDER BY n DESC LIMIT 2" if question == largest else ""
                 query = table.sql(f"SELECT town, {question} FROM data GROUP BY town{order}")
-                return query.release(epsilon=1, delta=1e-6, noise=noise).to_arrow().to_pylist()
+                return query.release(epsilon=1, delta=1e-6, noise=noise, **options).to_arrow().to_pylist()
 
         claim = ApproxDP(1, 1e-6)
         yield Subject(f"table, {name}", "table", claim, one, other, repeated_runs(draw), measured=False)

@@ -109,6 +109,9 @@ from dither.tables.query.tree import Expression, private_tables
 
 Bounds = tuple[float, float]
 PARTS = 6
+MAX_SIZE_BITS = 41
+"""A person's sum of values is compared with numbers below ``2^41``."""
+_SHARE_BITS, _ROOM = 20, 29
 PAIR_BITS = 13
 
 
@@ -302,6 +305,8 @@ class Measure:
     ``kind`` is ``rows``, ``people``, ``distinct`` (the different values of a column), ``sum`` (of a value, in steps of
     its grid), ``part`` (one of its moments) or ``product`` (one of those of a pair of values).
     ``rows_per_person`` is the norm of what one person counts for in it, over all groups; None is that of the question.
+    Of a sum ``by_value`` it is that of the person's values, from 0 on, in steps of the grid, whatever the number of
+    rows: they keep the share ``min(1, limit / their sum)``, in units of ``2^-places``, rounded down.
     """
 
     kind: Literal["rows", "people", "distinct", "sum", "part", "product"]
@@ -310,6 +315,18 @@ class Measure:
     part: int = 0
     pair: ValuePair | None = None
     rows_per_person: int | None = None
+    by_value: bool = False
+
+    def with_limit(self, rows_per_person: int) -> Measure:
+        """Return the same with a limit of its own."""
+        return replace(self, rows_per_person=rows_per_person)
+
+    @property
+    def places(self) -> int:
+        """The binary places of a sum by value, below 0 for units of several steps: one person adds less than
+        ``2^29``."""
+        assert self.rows_per_person is not None
+        return min(_SHARE_BITS, _ROOM - self.rows_per_person.bit_length())
 
     @property
     def top(self) -> int:
@@ -346,11 +363,14 @@ class Measure:
 
     def sensitivity(self, limits: Limits) -> Fraction:
         """Return what one person changes in its measurement, in the norm of the limits."""
+        if self.by_value:
+            assert self.rows_per_person is not None
+            return self.rows_per_person * Fraction(2) ** self.places
         return self.limits(limits).sensitivity(self.top)
 
     def unit(self, limits: Limits) -> float:
         """Return how many whole numbers are worth 1: one row, one person, or for a sum, 1 in the units of the value."""
-        steps = 1 << self.limits(limits).bits(self.top)
+        steps = 2.0**self.places if self.by_value else 1 << self.limits(limits).bits(self.top)
         if self.kind == "sum":
             assert self.moments is not None
             assert self.moments.grid is not None
@@ -361,6 +381,12 @@ class Measure:
 def pair_products(pair: ValuePair) -> tuple[Measure, ...]:
     """Return the measures of a pair of values, in order."""
     return tuple(Measure("product", None, None, i, pair) for i in range(PARTS))
+
+
+def is_race(parts: Sequence[Measure]) -> bool:
+    """Return whether measures are levels of a race (:mod:`dither.tables.planning.tails`): each is a measurement of its
+    own."""
+    return len(parts) > 1 and parts[0].measurement != parts[1].measurement
 
 
 def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[tuple[Statement, list[Measure]]]:
@@ -409,12 +435,20 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             f"p{m.part}_{names[m.column]}": m.pair.part(names[m.column], m.part) for m in measures if m.pair is not None
         }
         lines = _by_person(context, lines, single, squared, products, not only_people or context.null_people)
-    weighted = {m.weight_name: m.limits(limits) for m in measures if m.kind != "people"}
+    by_rows = [m for m in measures if m.kind != "people" and not m.by_value]
+    weighted = {m.weight_name: m.limits(limits) for m in by_rows}
 
     def weight_by(own: Limits) -> Callable[[bool], exp.Expr]:
         return lambda windows: own.weight(_size(own, by_person, windows), dialect)
 
+    def share_by(measure: Measure) -> Callable[[bool], exp.Expr]:
+        x = plain_column(f"s_{names[measure.column]}" if by_person else names[measure.column])
+        return lambda windows: _share(
+            measure, cast(coalesce(_person(call("SUM", x), windows), integer(0)), "integer"), dialect
+        )
+
     weights = {name: weight_by(own) for name, own in weighted.items()}
+    weights |= {_share_name(m, names): share_by(m) for m in measures if m.by_value}
     if people and limits.exceeded:
         weights["v"] = lambda windows: limits.of_people.weight(_person(count_rows(), windows), dialect)
     if weights and context.names:
@@ -427,6 +461,11 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
         if context.null_people:
             known = nodes.is_not_null(plain_column("u"))
             of_people = {name: case([(known, weight)], nodes.literal(None)) for name, weight in of_people.items()}
+        of_people |= {
+            _share_name(m, names): _share(m, coalesce(plain_column(f"s_{names[m.column]}"), integer(0)), dialect)
+            for m in measures
+            if m.by_value
+        }
         listed = [alias(weight, name) for name, weight in of_people.items()]
         lines = select([exp.Star(), *listed], relation(lines, "l"))
     totals = {}
@@ -439,9 +478,27 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             totals[f"m{i}"] = total(number)
         else:
             name = names.get(measure.column, "")
+            if measure.by_value:
+                number = plain_column(f"s_{name}" if by_person else name)
+                shared = binary("*", coalesce(number, integer(0)), plain_column(_share_name(measure, names)))
+                totals[f"m{i}"] = total(shift_right(shared, _SHARE_BITS - measure.places))
+                continue
             number = _of_person(measure, name) if by_person else _of_row(measure, name, dialect)
             totals[f"m{i}"] = total(_weighted(measure, number, context))
     return context.finish(totals, lines, context.names, before)
+
+
+def _share_name(measure: Measure, names: Mapping[tuple[object, ...], str]) -> str:
+    """Return the column of lines with the share that a sum by value keeps of its person."""
+    return f"w_{names[measure.column]}_{measure.rows_per_person}"
+
+
+def _share(measure: Measure, size: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """Return the share that a sum by value keeps of a person whose values add up to ``size``, in units of ``2^-20``."""
+    assert measure.rows_per_person is not None
+    limit, one = measure.rows_per_person, 1 << _SHARE_BITS
+    kept = nodes.integer_quotient(integer(limit * one), size, dialect)
+    return case([(binary("<=", size, integer(limit)), integer(one))], kept)
 
 
 def _steps(moments: Moments, signed: bool, find: Lookup) -> exp.Expr:
@@ -508,6 +565,13 @@ def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
         return measure.pair.part(name, measure.part)
     x = plain_column(name)
     s = coalesce(x, integer(0))
+    if measure.by_value:  # each row is a person
+        assert measure.rows_per_person is not None
+        limit = integer(measure.rows_per_person)
+        held = case([(binary(">", s, limit), limit)], s)
+        if measure.places < 0:
+            return shift_right(held, -measure.places)
+        return binary("*", held, integer(1 << measure.places))
     if measure.kind == "sum":
         return s
     count = case([(nodes.is_null(x), integer(0))], integer(1))

@@ -247,7 +247,8 @@ def with_clipped_shares(
             has_own_limit = asked is None or asked.rows_per_person is not None  # which leaves out another share
             kind = "" if asked is None or has_own_limit else asked.kind
             estimate = {"count": choices.clipped_share, "people": choices.clipped_memberships}.get(kind)
-            if estimate is not None and name in answer.errors:
+            corrected = isinstance(column, Column) and column.name in plan.corrections
+            if estimate is not None and name in answer.errors and not corrected:
                 limits = estimate.share, estimate.low, estimate.high
                 several |= {name} if clipped_share.get(name, limits) != limits else set()
                 clipped_share[name] = limits

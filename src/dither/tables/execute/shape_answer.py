@@ -50,7 +50,7 @@ from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
 from dither.tables.compile.context import StatementContext
-from dither.tables.compile.statements import Measure
+from dither.tables.compile.statements import Measure, is_race
 from dither.tables.execute.run import NoisyTable
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.estimate import corrected, make_agree
@@ -103,7 +103,9 @@ def replicates(
             for measure, values in known.items()
         }
         tables = {}
-        for name in plan.measures_of:
+        for name, parts in plan.measures_of.items():
+            if is_race(parts):  # whose answer is a lower limit, and has no law
+                continue
             answers, _, _ = corrected(plan, name, possible, _VALUE_ONLY)
             values = np.array([math.nan if item is None else item for item in answers]).reshape(count, size)
             if name in plan.corrections:

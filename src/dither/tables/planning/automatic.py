@@ -210,16 +210,18 @@ def choose_limits(
         notes += [memberships.note("groups", spent)] if memberships is not None else []
         notes.append(undetected(epsilon))
     sketched = None
-    if rows is not None and any(name.startswith(VALUES_OF) for name in plan.automatic):
+    if rows is not None and _is_sketched(plan):
         from dither.tables.planning.sketch import by_sketch  # it needs what is here
 
-        sketched = by_sketch(plan, query, context, run, people, epsilon, chosen.limit)
+        sketched = by_sketch(plan, query, context, run, people, epsilon, float(total))
         query = sketched.query
         notes += sketched.notes
         own = [item.rows_per_person for item in query.aggregates.values() if item.rows_per_person is not None]
         if sketched.own_limits and own:
             said = Note("rows_chosen", {"rows": max(own), "epsilon": spent})
-            notes = [said if note.kind == "rows_chosen" else note for note in notes if note.kind != "left_out"]
+            notes = [said if note.kind == "rows_chosen" else note for note in notes]
+        if own or sketched.corrections:  # what is left out is in the answers, and in their ±
+            notes = [note for note in notes if note.kind != "left_out"]
     bounds, unknown, again = _bounds(plan, query, context, run, notes)
     keys: GroupKeys | None = None
     if plan.top is not None and plan.top_keys is not None:
@@ -228,6 +230,14 @@ def choose_limits(
     return Choices(
         _bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again, keys, sketched
     )
+
+
+def _is_sketched(plan: AggregationPlan) -> bool:
+    """Return whether values were sketched, or counts and sums of all rows can be corrected by the histogram of people:
+    where keys are not public, rows are also left out with groups."""
+    if any(name.startswith(VALUES_OF) for name in plan.automatic):
+        return True
+    return plan.selection is None and plan.shared_bounds is None and not plan.population
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:
@@ -576,8 +586,9 @@ def probabilities(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> probabilities(np.array([-1e9, -1e9, -2e9])).tolist()
     [0.5, 0.5, 0.0]
     """
-    result: NDArray[np.float64] = np.exp(logs - logs.max())
-    return result / result.sum()
+    relative = np.exp(logs - logs.max())
+    result: NDArray[np.float64] = relative / relative.sum()
+    return result
 
 
 def without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:

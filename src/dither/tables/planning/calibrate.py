@@ -35,7 +35,7 @@ from dither.tables.card.model import Card
 from dither.tables.compile.expressions import lookup_of
 from dither.tables.compile.limits import MAX_TOTAL, Level, SharedBounds
 from dither.tables.options import ReleaseOptions, percentage
-from dither.tables.planning import automatic
+from dither.tables.planning import automatic, tails
 from dither.tables.planning.estimate import expected_error, rounded_error, with_least_squares
 from dither.tables.planning.group_keys import card_of_question, every_group, number_of_groups, with_unstated_bounds
 from dither.tables.planning.plan import (
@@ -125,6 +125,8 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     """Return a private aggregation of a question: its keys, what is chosen privately, and stand-ins for that."""
     if query.source is not None:
         card = card_of_question(query, card)
+    if options.tails == "any":
+        return _race(query, card, options, shared_bounds)
     query = with_unstated_bounds(query, card)
     if options.interval == "population":
         _check_population(query)
@@ -159,6 +161,34 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     provisional = automatic.with_provisional_bounds(query) if unstated or profiled is not None else query
     result = aggregation_of(provisional, card, settled, shared_bounds, known)
     return replace(result, unstated=unstated, top=top, profiled=profiled)
+
+
+def _race(query: Query, card: Card, options: ReleaseOptions, shared_bounds: SharedBounds | None) -> Aggregation:
+    """Return an aggregation of counts and sums whatever the tail: nothing is chosen for it; ``max_rows``, where it is
+    stated, is what anybody has at most in each of ``max_groups`` groups, or of all."""
+    known = keys_and_ties(query, card, options.other)
+    tails.check(
+        query,
+        public_keys=None not in known[0],
+        several=shared_bounds is not None,
+        rows_without_unit=card.counts_rows_without_unit,
+    )
+    for name, given in (("error", options.error), ("bias", options.bias), ("interval", options.interval != "noise")):
+        if given:
+            expected = f"no {name}, with tails='any'"
+            raise InvalidArgument(name, expected, getattr(options, name), f"leave out {name}, or tails")
+    for name, item in query.aggregates.items():
+        if item.bounds == "auto":
+            raise InvalidArgument(name, "stated bounds, with tails='any'", "'auto'", "leave them to the card")
+    rows = coalesce(options.max_rows, query.max_rows)
+    groups = coalesce(options.max_groups, query.max_groups)
+    possible = number_of_groups(*known)
+    most = MAX_TOTAL
+    if isinstance(rows, int):
+        most = min(rows * (min(groups, possible) if isinstance(groups, int) else possible), MAX_TOTAL)
+    evaluate.check_shape(query.shape, [*(group.name for group in query.groups), *query.aggregates])
+    settled = replace(options, max_groups=1, max_rows=most)
+    return aggregation_of(query, card, settled, None, known)
 
 
 def _by_profile(

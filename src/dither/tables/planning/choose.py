@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -135,6 +135,14 @@ class Known:
             shares = np.quantile(shares, np.linspace(0.05, 0.95, 7))
         return cls(people, shares, _DIFFERENT)
 
+    def left_out(self, limits: Floats) -> tuple[Floats, Floats]:
+        """Return how many rows are beyond each limit, and how uncertain that is: what is expected, to compare limits;
+        of the only one that is possible, how far it may be off with 95 %."""
+        if len(limits) > 1:
+            return self.people.left_out(limits)
+        missing, deviation = self.people.hidden(float(limits[0]))
+        return np.array([missing]), np.array([deviation])
+
     def in_groups(self) -> Floats:
         """Return the number of people in each group."""
         return np.maximum(self.people.number * self.groups, 1.0)
@@ -183,7 +191,7 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     counted = people.counted(limits)
-    missing, uncertain = people.left_out(limits)
+    missing, uncertain = known.left_out(limits)
     factor = 1 + missing / counted
     relative = np.hypot(2 * known.different * missing, uncertain) / (counted + missing)
     uneven = _uneven_counts(people, limits, factor)
@@ -192,6 +200,8 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
     limited = np.hypot(relative[:, None], np.sqrt(uneven[:, None] / k)) * size
     errors = _typical(np.hypot((e * limits * factor)[:, None], limited))
     best = int(np.argmin(errors))
+    if len(limits) > 1:
+        return choose_count(replace(known, tried=(float(limits[best]),)), epsilon, noise)
     correction = Correction(
         factor=float(factor[best]),
         relative=float(relative[best]),
@@ -418,7 +428,7 @@ def choose_sum(
     signed = bool((values.points < 0).any() and (values.points > 0).any())
     drift = _drift(known, values, limits, low, high)
     counted, k = people.counted(limits), known.in_groups()
-    missing, uncertain = people.left_out(limits)
+    missing, uncertain = known.left_out(limits)
     rows = counted + missing
     present = 1 - values.nulls
     true = rows[:, None] * values.mean
@@ -443,6 +453,10 @@ def choose_sum(
     limited = np.hypot(per_row[:, :, None] * share, (of_person * present)[:, None, None] * np.sqrt(k))
     errors = _typical(np.hypot(noises[:, :, None], limited))
     i, j = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    if len(limits) > 1:
+        one, chosen = replace(known, tried=(float(limits[i]),)), (float(low[j]), float(high[j]))
+        settled = choose_sum(one, values, chosen, epsilon, alone=alone, free=False, whole=whole, noise=noise)
+        return replace(settled, error=float(errors[i, j]))
     whole_sum = max(abs(float(true[i, j]) * present), 1e-300)
     relative = float(per_row[i, j]) / whole_sum
     of_one = float(of_person[i]) * present / (whole_sum / people.number)

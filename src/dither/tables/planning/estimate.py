@@ -58,8 +58,9 @@ from dither.inference import (
 )
 from dither.inference.measured import limits
 from dither.tables.compile.limits import Level
-from dither.tables.compile.statements import Measure
+from dither.tables.compile.statements import Measure, is_race
 from dither.tables.planning.plan import AggregationPlan, BinChoice, Part, answer_type, variance_of
+from dither.tables.planning.tails import outcome
 from dither.tables.query.tree import (
     Aggregate,
 )
@@ -84,6 +85,11 @@ def estimate(
         answers = _of_population(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
         values = np.asarray(answers.value)
         return _whole(values) if rounded else values.tolist(), np.asarray(answers.error).tolist()
+    if is_race(parts):
+        answer, error = outcome(parts, plan.measures, noisy, plan.limits, confidence)
+        answer = np.floor(answer) if rounded else answer
+        widths: list[float | None] = [None] * len(answer) if error is None else (error + int(rounded)).tolist()
+        return (_whole(answer) if rounded else answer.tolist()), widths
     units = [measure.unit(plan.limits) for measure in parts]
     if len(parts) == 1:
         values = noisy[parts[0]] if units[0] == 1 else noisy[parts[0]] / units[0]
@@ -140,6 +146,8 @@ def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -
     """Return the half-width of the interval of a count or a sum for its noise, which does not depend on the data."""
     parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]
     rounded = answer_type(plan, aggregate) == "integer"
+    if is_race(parts):  # of the lowest level: for people who have little
+        return _error(plan, parts[-1], rounded, 1 - (1 - confidence) / len(parts))
     if len(parts) == 1:
         return _error(plan, parts[0], rounded, confidence)
     nothing = [np.zeros(1, dtype=np.int64) for _ in parts]

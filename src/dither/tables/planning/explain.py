@@ -41,7 +41,7 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions, relations
 from dither.tables.compile.expressions import Lookup
-from dither.tables.compile.statements import Measure
+from dither.tables.compile.statements import Measure, is_race
 from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
 from dither.tables.planning.estimate import (
     SAMPLE_SIZES,
@@ -56,6 +56,7 @@ from dither.tables.planning.group_keys import Noise, PublicFacts, RelationRows, 
 from dither.tables.planning.plan import AggregationPlan, BinChoice, QuestionPlan, variance_of
 from dither.tables.planning.quantiles import Quantiles, errors
 from dither.tables.planning.quantiles import errors as rank_errors
+from dither.tables.planning.tails import is_bounded, per_row
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import folded
 from dither.tables.query.operations import operation
@@ -387,8 +388,10 @@ def limitations(
     limits_are_stated
         Whether the limits are named; limits that were chosen privately have a note already.
     """
-    if plan.card.unit is None:
+    if plan.card.unit is None and plan.options.tails == "usual":
         return ()
+    if plan.options.tails == "any":
+        return _any_tail(plan)
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     some_groups = plan.limits.exceeded or plan.selection is not None
     if kinds == {"people"} and not some_groups:
@@ -416,6 +419,16 @@ def limitations(
     if kinds - {*ADDED, "people", "count_distinct"}:
         result.append(Note("means_limited"))
     return tuple(result)
+
+
+def _any_tail(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return how low counts and sums whatever the tail may be, and whether anything bounds them from above."""
+    most = int(plan.limits.total) if is_bounded(plan.limits) else None
+    return tuple(
+        Note("any_tail", {"name": name, "times": per_row(parts, plan.measures, plan.limits, 0.95), "most": most})
+        for name, parts in plan.measures_of.items()
+        if is_race(parts)
+    )
 
 
 def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:

@@ -47,6 +47,7 @@ from dither.tables.compile.statements import (
     Moments,
     ValuePair,
     grid,
+    is_race,
     near_zero,
     pair_grid,
     pair_products,
@@ -66,6 +67,7 @@ from dither.tables.planning.group_keys import (
     ties_of,
 )
 from dither.tables.planning.quantiles import Quantiles, levels, ranks
+from dither.tables.planning.tails import race_of
 from dither.tables.planning.top_keys import KEYS, TopKeys, TopQuestion, weights_statement
 from dither.tables.query.nodes import Dialect
 from dither.tables.query.relations import is_whole
@@ -137,13 +139,15 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
 
 
 def measurements(
-    query: Query, keys: PublicKeys, limits: Limits, find: Lookup, population: bool = False
+    query: Query, keys: PublicKeys, limits: Limits, find: Lookup, population: bool = False, any_tails: bool = False
 ) -> Measurements:
     """Return what to measure for each aggregate: a vector of measures with its weight, or a choice among bins.
 
     Aggregates of one value share its moments, and the number of rows follows from moments that count rows without a
     value as well: everything is measured, and paid for, once. Errors for a ``population`` need the squares of values.
     """
+    if any_tails:
+        return _races(query, limits, find)
     same = _counts_people(query, keys, limits)
     allowed = {name: _rows_per_person(name, aggregate, limits) for name, aggregate in query.aggregates.items()}
     parts: dict[str, Part] = {}
@@ -194,6 +198,23 @@ def measurements(
         if aggregate.weight is not None:
             weights[name] = arguments.positive(aggregate.weight, "weight")
     return Measurements(parts, weights, tuple(chosen))
+
+
+def _races(query: Query, limits: Limits, find: Lookup) -> Measurements:
+    """Return the same of counts and sums whatever the tail (:mod:`dither.tables.planning.tails`)."""
+    parts: dict[str, Part] = {}
+    for name, item in query.aggregates.items():
+        if item.kind == "people":
+            parts[name] = (Measure("people"),)
+            continue
+        if item.rows_per_person is not None:
+            fix = "leave out rows_per_person: max_rows says how many rows anybody has"
+            raise InvalidArgument(name, "no limit of its own, with tails='any'", item.rows_per_person, fix)
+        bounds = _bounds(name, item, find) if item.kind == "sum" else None
+        parts[name] = race_of(name, item.kind, item.value, bounds, limits)
+    stated = {name: item.weight for name, item in query.aggregates.items()}
+    weights = {name: 1.0 if weight is None else arguments.positive(weight, "weight") for name, weight in stated.items()}
+    return Measurements(parts, weights, ())
 
 
 def _rows_per_person(name: str, aggregate: Aggregate, limits: Limits) -> int | None:
@@ -483,7 +504,12 @@ def aggregation_of(
     exceeded = None not in keys and number_of_groups(keys, ties) > most
     limits = Limits(groups, rows, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
     needed = measurements(
-        query, keys, limits, expressions.lookup_of(card, query.joins), options.interval == "population"
+        query,
+        keys,
+        limits,
+        expressions.lookup_of(card, query.joins),
+        options.interval == "population",
+        options.tails == "any",
     )
     return Aggregation(query, card, options, keys, ties, limits, needed, shared_bounds)
 
@@ -567,7 +593,9 @@ def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint:
     needed, people = asked.needed, Measure("people")
     shares: dict[Part | str, Fraction] = {}
     for name, part in needed.parts.items():
-        shares[part] = max(shares.get(part, Fraction(0)), Fraction(needed.weights[name]))
+        vectors = [(measure,) for measure in part] if is_race(part) else [part]
+        for vector in vectors:
+            shares[vector] = max(shares.get(vector, Fraction(0)), Fraction(needed.weights[name]) / len(vectors))
     for name, _, _ in needed.choices:
         shares[name] = Fraction(needed.weights.get(name, 1.0))
     if asked.has_private_keys and (people,) not in shares:

@@ -4,8 +4,8 @@ The sketch is a small profile of the rows that are asked about: people by their 
 expression of which a mean, a variance or a quantile is asked, where each person has the weight 1 in all. So it feeds
 the choice that a profile feeds (:mod:`dither.tables.planning.profiled`). The limit of counts and sums stays the one
 that follows from the histogram of people alone (:func:`dither.tables.planning.automatic.best_limit`); where none are
-asked for, the others have limits of their own. What the sketch hides in its noise is part of the ± of these, and counts
-and sums are not corrected.
+asked for, the others have limits of their own. What the sketch hides in its noise is part of the ±, and what limits
+leave out is added back, as with a profile.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from dither.tables.query.relations import is_whole
 from dither.tables.query.tree import Aggregate, Expression, Query
 
 SKETCHED = ("mean", "var", "std", "quantile")
+CORRECTED = ("count", "count_value", "sum")
+"""What is corrected by the histogram of people, whatever its values are."""
 _COUNTED = ("count", "count_value", "sum", "histogram", "mode")
 _OCTAVES = 10
 """How many octaves of magnitudes have bins of their own on either side of 0."""
@@ -86,7 +88,7 @@ def by_sketch(
     run: Callable[[Statement], list[Any]],
     people: Floats,
     epsilon: Fraction,
-    limit: int,
+    limit: float,
 ) -> Sketched:
     """Choose bounds by noisy histograms of values, and limits of single aggregates if none is a count or a sum.
 
@@ -118,7 +120,7 @@ def by_sketch(
             known[aggregate.value] = values
     own = not any(item.kind in _COUNTED for item in query.aggregates.values()) and plan.limits.norm == 1
     rows = ProfiledRows(
-        TableProfile(histogram), of_people, False, limits_free=own, sketched=known, limit=None if own else float(limit)
+        TableProfile(histogram), of_people, False, limits_free=own, sketched=known, limit=None if own else limit
     )
     left = plan.guarantee.exact[0] - sum(plan.automatic.values(), Fraction(0))
     about = replace(query, aggregates={name: item for name, item in query.aggregates.items() if _is_chosen(item, own)})
@@ -128,7 +130,11 @@ def by_sketch(
         for name, item in settled.aggregates.items()
         if item.value in known and isinstance(item.bounds, tuple)
     )
-    corrections = {name: item for name, item in settled.corrections.items() if settled.aggregates[name].value in known}
+    corrections = {
+        name: item
+        for name, item in settled.corrections.items()
+        if settled.aggregates[name].value in known or settled.aggregates[name].kind in CORRECTED
+    }
     expected = {name: settled.expected[name] for name in corrections}
     chosen = replace(query, aggregates={**query.aggregates, **settled.aggregates})
     return Sketched(chosen, corrections, expected, notes, own)
@@ -136,7 +142,7 @@ def by_sketch(
 
 def _is_chosen(aggregate: Aggregate, own: bool) -> bool:
     """Return whether the sketch chooses bounds or a limit of an aggregate."""
-    return aggregate.bounds != "auto" and (own or aggregate.kind in SKETCHED)
+    return aggregate.bounds != "auto" and (own or aggregate.kind in (*SKETCHED, *CORRECTED))
 
 
 def _note(plan: AggregationPlan, name: str, aggregate: Aggregate, values: Values) -> Note:

@@ -19,7 +19,7 @@ condition keeps are those of fewer people, with fewer rows each (:meth:`People.t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -42,6 +42,17 @@ _CERTAIN = 1e-6
 _OCTAVE = 4
 _SLOPE = 0.2
 """By how much tails fall off otherwise, from one bin of people to the next, than the bins before them."""
+_BIN_WIDTH = math.log(2) / 4
+_AS_FAST, _FASTER, _UNKNOWN_FALL, _SHAPE_ERROR = 0.05, 0.05, 0.3, 0.1
+"""By how much tails fall off more slowly than before, as a standard deviation, or faster, as a median, from one bin of
+people to the next; how fast they fall off where that is not seen; and by how much the logarithm of a density differs
+from a line."""
+_POWER_LAWS, _BENT, _LEVEL = 12.0, 0.3, 0.2
+"""How much more probable it is that a tail is that of a power law; how fast it bends otherwise; and by how
+much its level is off, as a logarithm."""
+_TAIL_LEVELS = np.array([0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5])
+_FALLS = np.concatenate([np.linspace(-0.1, 0.7, 25), [0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 6.0]])
+_BENDS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 3.0, 8.0])
 _SEEN = 3.5
 """How many standard deviations of the noise neighboring bins hold together, or more bins are taken together."""
 _UNSURE = 1.0
@@ -71,6 +82,10 @@ class People:
     weights: Floats
     deviations: Floats
     """The standard deviation of the noise in each bin; 0 where the noisy number of a bin was not used."""
+    tails: Floats | None = None
+    """More histograms that may be true, with any tails that fall off about as fast as what is seen, or faster; and"""
+    tail_weights: Floats | None = None
+    """their probabilities."""
 
     @classmethod
     def of_one_row(cls, number: float) -> People:
@@ -97,7 +112,10 @@ class People:
         seen |= certain
         chances = probabilities(logs)
         assert np.isfinite(chances).all()  # NaN would become answers
-        return cls(sizes, np.maximum(expected, 0.0), chances, np.where(seen, histogram.deviation, 0.0))
+        tails: tuple[Floats, Floats] | tuple[None, None] = None, None
+        if start is not None and len(edges) - start > 1:
+            tails = _any_tails(edges, weights, histogram.deviation / math.sqrt(2), start)
+        return cls(sizes, np.maximum(expected, 0.0), chances, np.where(seen, histogram.deviation, 0.0), *tails)
 
     @cached_property
     def number(self) -> float:
@@ -130,6 +148,20 @@ class People:
         variance = self.weights @ (missing - mean) ** 2
         return mean, np.sqrt(variance + self.deviations**2 @ beyond**2)
 
+    def hidden(self, limit: float) -> tuple[float, float]:
+        """Return how many rows are beyond a limit, and the standard deviation of a normal law whose 95 % reach as far
+        as those of what may be there: tails of many laws are possible, so that it may be much more than is expected."""
+        beyond = np.maximum(self.sizes - limit, 0.0).mean(axis=1)
+        if self.tails is None or self.tail_weights is None:
+            expected, deviations = self.left_out(np.array([limit]))
+            return float(expected[0]), float(deviations[0])
+        behind = np.cumsum(self.tails[:, ::-1], axis=1)[:, ::-1]
+        usual = np.where(behind >= math.log(2), self.tails, 0.0) @ beyond  # half of such data have nobody farther out
+        least, missing = _quantiles(usual, self.tail_weights, (0.025, 0.5))
+        (most,) = _quantiles(np.where(behind >= 0.02, self.tails, 0.0) @ beyond, self.tail_weights, (0.975,))
+        of_noise = math.sqrt(float(self.deviations**2 @ beyond**2))
+        return missing, math.hypot(max(most - missing, missing - least) / 1.96, of_noise)
+
     def thinned(self, share: float) -> People:
         """Return the people after a condition that keeps this share of the rows: as likely each row by itself as all
         rows of some people."""
@@ -147,7 +179,16 @@ class People:
             np.concatenate([thinned, whole]),
             np.concatenate([self.weights, self.weights]) / 2,
             np.concatenate([self.deviations * some.mean(axis=1), self.deviations * share]) / math.sqrt(2),
+            *self._thinned_tails(share, some.mean(axis=1)),
         )
+
+    def _thinned_tails(self, share: float, some: Floats) -> tuple[Floats | None, Floats | None]:
+        """Return the same of the histograms with any tails."""
+        if self.tails is None or self.tail_weights is None:
+            return None, None
+        nobody = np.zeros_like(self.tails)
+        tails = np.concatenate([np.c_[self.tails * some, nobody], np.c_[nobody, self.tails * share]])
+        return tails, np.concatenate([self.tail_weights, self.tail_weights]) / 2
 
 
 def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> Floats:
@@ -164,6 +205,49 @@ def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> 
     after = (np.log(tails[:, start]) - np.log(tails[:, end])) / (end - start)
     result: Floats = -0.5 * ((after - before) / _SLOPE) ** 2
     return result
+
+
+def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[float]:
+    """Return quantiles of weighted values."""
+    order = np.argsort(values)
+    places = np.searchsorted(np.cumsum(weights[order]), levels)
+    return [float(values[order[min(place, len(order) - 1)]]) for place in places.tolist()]
+
+
+def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tuple[Floats, Floats]:
+    """Return histograms that may have led to a noisy one, a line each, with their probabilities: from the bin ``start``
+    on, people per octave fall off by ``exp(-a x - b x^2)``, with x in quarters of octaves.
+
+    They are weighed by the likelihood of the Laplace noise that they imply, and by what tails usually do: they go on to
+    fall off about as fast as in the two octaves before (:data:`_AS_FAST`, and what the noise hides of that), or faster
+    (:data:`_FASTER`, by much where they end), and power laws (``b = 0``) are common. No second hump is expected behind.
+    """
+    widths, places = np.log(edges / np.concatenate([[0.5], edges[:-1]])), np.log(edges) / _BIN_WIDTH
+    seen, x = weights / scale, places[start:] - places[start]
+    first = max(start - 2 * _OCTAVE, 0)
+    density, error = (seen / widths)[first : start + 1], math.sqrt(2) / widths[first : start + 1]
+    fall, unsure, used = 0.0, _UNKNOWN_FALL, density > 2 * error
+    if start - first >= _OCTAVE and used.sum() >= _OCTAVE:
+        precision = (density[used] / error[used]) ** 2
+        precision /= 1 + _SHAPE_ERROR**2 * precision
+        place = places[first : start + 1][used]
+        place = place - precision @ place / precision.sum()
+        spread = float(precision @ place**2)
+        fall, unsure = -float(precision @ (place * np.log(density[used]))) / spread, spread**-0.5
+    base = max(float(seen[start : start + 2].mean()), 1.0)
+    level, a, b = (axis.ravel()[:, None] for axis in np.meshgrid(base * _TAIL_LEVELS, _FALLS, _BENDS, indexing="ij"))
+    tails = level * (widths[start:] / widths[start]) * np.exp(np.maximum(-a * x - b * x**2, -700.0))
+    tails[:, 0] = max(float(seen[start]), 0.0)  # which is seen
+    faster = (a - fall)[:, 0]
+    usual = -0.5 * (np.minimum(faster, 0) / math.hypot(_AS_FAST, unsure)) ** 2 - 4 * np.log1p(
+        np.maximum(faster, 0) / _FASTER
+    )
+    usual += np.where(b[:, 0] == 0, math.log(_POWER_LAWS), 0.0) - 1.2 * np.log1p(b[:, 0] / _BENT)
+    usual -= 0.5 * (np.log(level[:, 0] / base) / _LEVEL) ** 2
+    fit = usual - np.abs(seen[None, start:] - tails).sum(axis=1)
+    kept = fit > fit.max() - math.log(1e6)
+    before = np.broadcast_to(np.maximum(weights[:start], 0.0), (int(kept.sum()), start))
+    return np.concatenate([before, tails[kept] * scale], axis=1), probabilities(fit[kept])
 
 
 def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int | None]:

@@ -227,3 +227,40 @@ def test_an_error_that_is_good_enough_has_its_epsilon(sql, error, table):
     assert epsilon < 50
     less = question.plan(epsilon * 0.8).parts[0].expected["a"]
     assert less.typical > 0.98 * (wanted if isinstance(error, float) else float(error[:-1]) / 100 * less.answer)
+
+
+@each(
+    ("answers", "profiled"),
+    [
+        ("MEDIAN(x) AS a", True),
+        ("QUANTILE(x, 0.9) AS a", True),
+        ("MEDIAN(x) AS a, COUNT(*) AS n", True),
+        ("QUANTILE(x, 0.9) AS a, COUNT(x) AS n", False),
+        ("MEDIAN(x) AS a", False),
+    ],
+)
+def test_a_quantile_of_a_small_group_is_as_uncertain_as_its_size_says(answers, profiled):
+    """One forecast for all groups was that of a typical one: of 100 rows no median was within it. Where nothing tells
+    how large groups are, there is no forecast, and a note says so."""
+    generator, sizes = np.random.default_rng(14), {"a": 9000, "b": 800, "c": 60}
+    town = np.repeat(list(sizes), list(sizes.values()))
+    x = np.round(generator.normal(50, 10, len(town)) + 20 * (town == "b") - 30 * (town == "c"), 2).clip(0, 200)
+    who = np.arange(len(town))
+    of_columns = {"x": x.tolist(), "town": town.tolist()}
+    of_table = table_profile(who.tolist(), of_columns, {"x": tuple(map(float, range(0, 205, 5)))}, {"town": [*sizes]})
+    card = {"keys": {"town": [*sizes]}, "bounds": {"x": (0, 200)}, "max_rows": "auto", "max_groups": "auto"}
+    rows = pa.table({"who": who, "x": x, "town": town})
+    with dp.open(rows, unit="who", name="t", budget=dp.PureDP(100), **card) as table:
+        table.card = replace(table.card, profile=Profile({"t": of_table}, PureDP(1)) if profiled else None)
+        at = 0.5 if "MEDIAN" in answers else 0.9
+        known = {name: np.quantile(x[town == name], at) for name in sizes}
+        for _ in range(4):
+            answer = table.sql(f"SELECT town, {answers} FROM t GROUP BY town").release(1.0, again=True, force=True)
+            errors = answer.errors.get("a", [None] * 3)
+            if not profiled and "COUNT" not in answers:
+                assert set(errors) == {None}
+                assert "no_interval" in {note.kind for note in answer.notes}
+                continue
+            for row, error in zip(answer.dicts(), errors, strict=True):
+                assert row["a"] is None or abs(row["a"] - known[row["town"]]) <= error, (row, error)
+            assert "COUNT" not in answers or errors[0] < 5

@@ -7,6 +7,7 @@ computed of values is NULL where the noisy number of values does not show that t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.inference import NoiseLaw, mode_probability
+from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.statements import Measure
@@ -23,6 +25,7 @@ from dither.tables.planning.estimate import (
     inside_rank,
     make_agree,
     most_rows_of_a_person,
+    quantile_errors,
     rounded_error,
     without_values,
 )
@@ -107,12 +110,17 @@ def answer(
         for name, share in ranked.shares.items():
             rounded = answer_type(plan, plan.query.aggregates[name]) == "integer"
             values = [_middle(ranked.aggregate, place[share], rounded) for place in places]
-            forecast = plan.expected[name].typical if name in plan.expected else None
             result.answers[name] = values
-            result.errors[name] = [
-                forecast if spans is None else _farthest(ranked.aggregate, value, spans[i][share])
-                for i, value in enumerate(values)
-            ]
+            if spans is None:
+                public = expressions.public_interval(ranked.aggregate.value, plan.find)
+                result.errors[name] = [
+                    error if error != math.inf else _to_farther_end(value, public)
+                    for value, error in zip(values, quantile_errors(plan, name, noisy, len(values)), strict=True)
+                ]
+            else:
+                result.errors[name] = [
+                    _farthest(ranked.aggregate, value, spans[i][share]) for i, value in enumerate(values)
+                ]
     for count, lines in _binned(plan, frame, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
         whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
@@ -283,6 +291,11 @@ def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> floa
     if isinstance(low, int):  # bins of one whole number
         high = max(high - 1, low)
     return float(max(value - low, high - value, 0.0))
+
+
+def _to_farther_end(value: float, public: tuple[float, float] | None) -> float | None:
+    """Return how far a value may be from any other one; None without public bounds."""
+    return None if public is None else float(max(value - public[0], public[1] - value))
 
 
 def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:

@@ -245,9 +245,8 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
     if settled.rows is not None:
         options = replace(options, max_rows=-(-settled.rows // asked.max_groups))
     result = aggregation_of(query, asked.card, options, asked.shared_bounds, (asked.keys, asked.ties))
-    return replace(
-        result, unstated=asked.unstated, top=asked.top, corrections=settled.corrections, expected=settled.expected
-    )
+    result = replace(result, unstated=asked.unstated, top=asked.top, profiled=asked.profiled)
+    return replace(result, corrections=settled.corrections, expected=settled.expected)
 
 
 def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> list[Aggregation]:

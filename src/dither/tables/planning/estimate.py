@@ -61,9 +61,7 @@ from dither.tables.compile.limits import Level
 from dither.tables.compile.statements import Measure, is_race
 from dither.tables.planning.plan import AggregationPlan, BinChoice, Part, answer_type, variance_of
 from dither.tables.planning.tails import outcome
-from dither.tables.query.tree import (
-    Aggregate,
-)
+from dither.tables.query.tree import Aggregate, Column
 
 SAMPLE_SIZES = (1_000, 100_000)
 """Numbers of rows in a group for which errors that depend on it are forecast, where the card states none."""
@@ -140,6 +138,63 @@ def _rows_counted(
     counting = parts if moments is None else parts[: moments.degree + 1]
     result: NDArray[np.float64] = np.sum([np.asarray(noisy[part], dtype=np.float64) for part in counting], axis=0)
     return result / parts[0].unit(plan.limits)
+
+
+def knows_sizes(plan: AggregationPlan) -> bool:
+    """Return whether the profile has all columns of GROUP BY, so that it tells how large groups are."""
+    rows = plan.profiled
+    values = [group.value for group in plan.query.groups]
+    if not values or rows is None:
+        return not values
+    named = [value.name for value in map(rows.in_table, values) if isinstance(value, Column) and value.table is None]
+    known = [rows.table.columns[name] for name in named if name in rows.table.columns]
+    return len(known) == len(values) and all((column.keys or column.private_keys) is not None for column in known)
+
+
+def _sizing_parts(plan: AggregationPlan, name: str) -> Part:
+    """Return measures that tell how large groups are; empty if there are none."""
+    people = (parts for parts in plan.measures_of.values() if len(parts) == 1 and parts[0].kind == "people")
+    return counting_parts(plan, name) or next(people, ())
+
+
+def has_forecast(plan: AggregationPlan, name: str) -> bool:
+    """Return whether a quantile has a ± without an interval of its own: something must tell how large groups are."""
+    if name not in plan.expected or not plan.query.groups:
+        return name in plan.expected
+    return knows_sizes(plan) or (name in plan.corrections and bool(_sizing_parts(plan, name)))
+
+
+def quantile_errors(
+    plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]], groups: int
+) -> list[float | None]:
+    """Return the forecast ± of a quantile in each group; None where nothing tells how large groups are, and infinity
+    where only public bounds limit it.
+
+    The error falls off at most as 1 over the number of people, as the error in rank does. So in a group of a smaller
+    noisy number (its lower limit) the ± is that of a typical group times the quotient of their numbers of people.
+    Where no numbers were released, it is that of the smallest group by the profile. The forecast rests on how dense
+    values are near the quantile: errors of more than their standard deviation, or less in tails, may be any.
+    """
+    if not has_forecast(plan, name):
+        return [None] * groups
+    expected, correction, parts = plan.expected[name], plan.corrections.get(name), _sizing_parts(plan, name)
+    at = float(plan.query.aggregates[name].at)
+    most = expected.spread * min(6 * at, 6 * (1 - at), 1.0)
+
+    def local(error: float) -> float:
+        return math.inf if error > most > 0 else error
+
+    if not plan.query.groups:
+        return [local(expected.typical)] * groups
+    if correction is None or not parts:
+        return [local(expected.smallest)] * groups
+    noise = math.sqrt(sum(variance_of(plan.measures[part]) for part in parts))
+    least = np.sum([np.asarray(noisy[part], dtype=np.float64) for part in parts], axis=0)[:groups] - 1.96 * noise
+    same = (plan.corrections.get(other) for other, its in plan.measures_of.items() if parts[0] in its)
+    of_rows = next((item for item in same if item is not None), correction)
+    people = least / parts[0].unit(plan.limits) * (1.0 if parts[0].kind == "people" else of_rows.people_of_row)
+    errors = expected.typical * np.maximum(correction.people / np.maximum(people, 1.0), 1.0)
+    return [local(error) for error in errors.tolist()]
 
 
 def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -> float:

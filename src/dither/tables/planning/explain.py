@@ -48,6 +48,7 @@ from dither.tables.planning.estimate import (
     counting_parts,
     error_for_size,
     expected_error,
+    has_forecast,
     inside_rank,
     most_rows_of_a_person,
     value_counting_parts,
@@ -502,7 +503,7 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
                 width = _bin_width(plan, name, ranked.aggregate)
                 result.append(Note("quantile_rank", {"name": name, "rows": gaps[share], "bin_width": width}))
     chosen: list[BinChoice | Quantiles] = [*plan.choices, *plan.quantiles]
-    forecast = all(name in plan.expected for ranked in plan.quantiles for name in ranked.shares)
+    forecast = all(has_forecast(plan, name) for ranked in plan.quantiles for name in ranked.shares)
     if any(item.interval is None for item in (plan.choices if forecast else chosen)):
         result.append(Note("no_interval"))
     return tuple(result)

@@ -151,17 +151,24 @@ def _explained(
     """Return the template variables for the cost of a question, or for why it cannot be asked.
 
     ``shown`` is what is public about the table, ``sql`` the question with its ``options``. With a ``problem`` known
-    before, nothing is explained. The meter shows the cost as a part of what is left, in ``unit``.
+    before, nothing is explained, unless it is that the answer will be mostly noise, which can be confirmed. The meter
+    shows the cost as a part of what is left, in ``unit``.
     """
-    explanation, meter, unit = None, None, "ε"
-    if problem is None and sql:
+    explanation, meter, unit, confirmed = None, None, "ε", "force" in options.flags
+    if sql and (problem is None or not confirmed):
         try:
             explanation = visit.service.questions.explain(visit.who, shown.card.name, sql, options.options())
             meter, unit = budget_meter(shown.own_limit, shown.own_left, explanation.cost)
         except DitherError as error:
-            problem = problem_of(error)
+            problem = problem or problem_of(error)
+    if explanation is not None and problem is not None:
+        noisy = [note.values["name"] for note in explanation.limitations if note.kind == "mostly_noise"]
+        if problem.get("subject") in [f"± of {name}" for name in noisy]:  # the note says so, with a box to confirm it
+            problem = None
+        else:
+            explanation = None
     about = {"explanation": explanation, "problem": problem, "meter": meter, "unit": unit}
-    return about | {"confirmed": "force" in options.flags}
+    return about | {"confirmed": confirmed}
 
 
 async def ask_form(visit: Visit) -> Response:

@@ -163,7 +163,7 @@ def _explained(
             problem = problem or problem_of(error)
     if explanation is not None and problem is not None:
         noisy = [note.values["name"] for note in explanation.limitations if note.kind == "mostly_noise"]
-        if problem.get("subject") in [f"± of {name}" for name in noisy]:  # the note says so, with a box to confirm it
+        if problem.get("name") in [f"± of {name}" for name in noisy]:  # the note says so, with a box to confirm it
             problem = None
         else:
             explanation = None

@@ -237,7 +237,8 @@ def _is_sketched(plan: AggregationPlan) -> bool:
     where keys are not public, rows are also left out with groups."""
     if any(name.startswith(VALUES_OF) for name in plan.automatic):
         return True
-    return plan.selection is None and plan.shared_bounds is None and not plan.population
+    levels = plan.shared_bounds is None or plan.shared_bounds.level is not None  # which have the same answers by name
+    return plan.selection is None and levels and not plan.population
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:

@@ -1,17 +1,19 @@
 """Whether default answers are useful: what nobody stated, against the best of a grid of stated limits and bounds.
 
-``python benchmarks/useful.py`` asks about real tables; ``--adult PATH`` adds the Adult table from a CSV file;
-``--only NAME`` asks about one table; ``--part`` is ``questions``, ``tails``, ``ordinary`` (:mod:`ordinary`) or all of
-them.
+``python benchmarks/useful.py --profile 1`` asks about real tables, without a profile and with one; ``--adult PATH``
+adds the Adult table from a CSV file; ``--only NAME`` asks about one table; ``--part`` is ``questions``, ``tails``,
+``ordinary`` (:mod:`ordinary`) or all of them. ``--tuned FILE`` keeps what was found by hand, which takes most of the
+time, for the next run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 import dither as dp
+from dither.tables.execute.release import planned
+from dither.tables.options import ReleaseOptions
 
 EPSILON = 1.0
 Bounds = tuple[float, float]
@@ -36,7 +40,8 @@ class Asked:
     value: str = ""
     hints: tuple[Bounds, ...] = ()
     """The bounds that somebody who knows the data would try."""
-    private_keys: bool = False
+    of_pairs: bool = False
+    """Whether ``value`` is two columns, which are held within the same bounds."""
 
     def default(self, name: str) -> str:
         return self.sql.format(v=self.value, t=name)
@@ -45,6 +50,9 @@ class Asked:
         if bounds is None:
             return self.default(name)
         low, high = bounds
+        if self.of_pairs:
+            held = (f"LEAST(GREATEST({column}, {low}), {high})" for column in self.value.split(", "))
+            return self.sql.format(v=", ".join(held), t=name)
         return self.sql.format(v=f"{self.value}, contribution_bounds_per_row => ({low}, {high})", t=name)
 
 
@@ -137,6 +145,13 @@ DATA = (
             Asked("SELECT month, COUNT(*) AS a FROM {t} GROUP BY month"),
             Asked("SELECT carrier, COUNT(*) AS a FROM {t} GROUP BY carrier"),
             Asked("SELECT SUM({v}) AS a FROM {t}", "distance", ((0, 2600), (0, 5000))),
+            Asked("SELECT SUM({v}) AS a FROM {t}", "dep_delay", DELAYS),
+            Asked("SELECT COUNT(*) AS a FROM {t} WHERE dep_delay > 60"),
+            Asked("SELECT carrier, COUNT(*) AS a FROM {t} WHERE origin = 'JFK' GROUP BY carrier"),
+            Asked("SELECT month, AVG({v}) AS a FROM {t} WHERE origin = 'JFK' GROUP BY month", "arr_delay", DELAYS),
+            Asked("SELECT origin, QUANTILE_CONT({v}, 0.9) AS a FROM {t} GROUP BY origin", "dep_delay", DELAYS),
+            Asked("SELECT CORR({v}) AS a FROM {t}", "dep_delay, arr_delay", DELAYS, of_pairs=True),
+            Asked("SELECT SUM({v}) / COUNT(*) AS a FROM {t}", "distance", ((0, 3000), (0, 2600))),
             Asked("SELECT AVG({v}) AS a FROM {t}", "air_time", ((0, 400), (20, 360), (0, 700))),
             Asked("SELECT AVG({v}) AS a FROM (SELECT tailnum, COUNT(*) AS k FROM {t} GROUP BY tailnum) AS q",
                   "k", ((0, 200), (0, 400), (0, 600))),
@@ -253,13 +268,20 @@ def errors(true: Cells, answered: Iterable[dp.Answer]) -> np.ndarray:
     return np.array(result)
 
 
-def tuned(
-    data: Data, table: dp.Table, asked: Asked, true: Cells, tries: int, asks: int
-) -> tuple[float, tuple[int, Bounds | None]]:
-    """The median error of the best limits and bounds by hand. They are found with a few tries and asked anew, so that
-    luck is not taken for tuning."""
+@dataclass(frozen=True)
+class ByHand:
+    """The median error of the best limits and bounds by hand, and what these are."""
 
-    def error(rows: int, bounds: Bounds | None, times: int) -> float:
+    error: float
+    how: str
+
+
+def tuned(data: Data, table: dp.Table, asked: Asked, true: Cells, tries: int, asks: int) -> ByHand:
+    """Return the best limits and bounds by hand. All are tried a few times, those that were better more often, and the
+    best is asked anew, so that luck is not taken for tuning."""
+
+    def error(setting: tuple[int, Bounds | None], times: int) -> float:
+        rows, bounds = setting
         limits = {} if data.unit is None else {"max_rows": rows}
         try:
             return float(np.median(errors(true, answers(table, asked.stated(data.name, bounds), times, **limits))))
@@ -267,8 +289,13 @@ def tuned(
             return math.inf
 
     grid = [(rows, bounds) for rows in data.limits for bounds in (*asked.hints, None)]
-    best = min(grid, key=lambda setting: error(*setting, tries))
-    return error(*best, asks), best
+    times = tries
+    while len(grid) > 1:
+        found = {setting: error(setting, times) for setting in grid}
+        grid = sorted(grid, key=lambda setting: found[setting])[: max(1, len(grid) // 4)]
+        times *= 2
+    rows, bounds = grid[0]
+    return ByHand(error(grid[0], asks), f"rows {rows}, bounds {bounds}")
 
 
 @dataclass(frozen=True)
@@ -276,70 +303,115 @@ class Result:
     data: str
     sql: str
     default: float
-    best: float
-    how: str
+    by_hand: ByHand
     covered: float
     width: float
-    """The median total ± in units of the error that 95 % of the answers keep to."""
+    """The total ± in units of the error that 95 % of the answers of a cell keep to, in the median of the cells."""
     useless: float
     """The share of cells whose ± exceeds their value."""
-    forecast: float
+    forecasts: tuple[float, ...]
+    """What was forecast for the smallest, a typical and the largest group, in units of the error (95 %) there."""
 
     @property
     def ratio(self) -> float:
-        return self.default / self.best if self.best > 0 else math.inf if self.default > 0 else 1.0
+        best = self.by_hand.error
+        return self.default / best if best > 0 else math.inf if self.default > 0 else 1.0
 
 
-def forecast_of(table: dp.Table, sql: str, options: Mapping[str, Any]) -> float:
-    """The error that was forecast for a typical group; NaN where there is none."""
-    explained = table.sql(sql).explain(epsilon=EPSILON, **options)
-    typical = getattr(explained, "typical_error", None)
-    known = typical("a") if callable(typical) else None
-    return math.nan if known is None else float(known)
+def forecast_of(table: dp.Table, sql: str, options: Mapping[str, Any]) -> tuple[float, ...]:
+    """The errors that are forecast for the smallest, a typical and the largest group; none where they are not known."""
+    question = table.sql(sql)
+    plan = planned(question, ReleaseOptions(epsilon=EPSILON, **options))
+    if plan.query.post is None and len(plan.parts) == 1 and "a" in plan.parts[0].expected:
+        return plan.parts[0].expected["a"].errors
+    known = question.explain(epsilon=EPSILON, **options).typical_error("a")
+    return () if known is None or "max_rows" in plan.parts[0].automatic else (known, known, known)
 
 
-def measure(data: Data, table: dp.Table, plain: dp.Table, asked: Asked, true: Cells, asks: int, tries: int) -> Result:
-    """``table`` may have a profile; by hand, ``plain`` is asked."""
-    options: dict[str, Any] = {} if data.unit is None else {"max_rows": "auto", "max_groups": "auto"}
+def compared(forecast: tuple[float, ...], error: np.ndarray, sizes: Sequence[float]) -> tuple[float, ...]:
+    """Forecasts in units of the errors (95 %) of the smallest group, one of typical size, and the largest."""
+    order = np.argsort(sizes, kind="stable")
+    places = {0: int(order[0]), 1: int(order[(len(order) - 1) // 2]), 2: int(order[-1])}
+    if len(order) == 1:
+        places = {1: 0}
+    by_cell = np.quantile(error, 0.95, axis=0)
+    return tuple(forecast[i] / by_cell[place] for i, place in places.items() if forecast and by_cell[place] > 0)
+
+
+def sizes_of(data: Data, table: pa.Table, asked: Asked, true: Cells) -> list[float]:
+    """How many people are in each group, in the order of ``true``."""
+    of_all = true.keys() == {()}
+    text = asked.default(data.name)
+    if of_all or "GROUP BY" not in text:
+        return [1.0] * len(true)
+    key = text[text.index("GROUP BY") + 9 :].split()[0]
+    connection = duckdb.connect()
+    connection.register(data.name, table)
+    people = "COUNT(*)" if data.unit is None else f"COUNT(DISTINCT {data.unit})"
+    known = dict(connection.execute(f"SELECT {key}, {people} FROM {data.name} GROUP BY {key}").fetchall())
+    return [float(known.get(group[0], 0)) for group in true]
+
+
+def measure(data: Data, table: dp.Table, asked: Asked, true: Cells, sizes: Sequence[float], by_hand: ByHand,
+            asks: int, profile: float | None, profiles: int) -> Result:  # fmt: skip
+    """``table`` is given several profiles, one after the other, each of which some of the questions are asked with."""
+    options: dict[str, Any] = {"max_rows": "auto", "max_groups": "auto"}
     sql = asked.default(data.name)
-    given = answers(table, sql, asks, **options)
+    given, forecasts = [], []
+    for _ in range(profiles if profile else 1):
+        if profile:
+            table.profile(epsilon=profile, again=True)
+        given += answers(table, sql, -(-asks // (profiles if profile else 1)), **options)
+        forecasts.append(forecast_of(table, sql, options))
     error = errors(true, given)
-    inside, widths, useless = [], [], []
+    by_cell = error.reshape(len(given), -1)
+    inside, useless = [], []
+    widths: dict[tuple[Any, ...], list[float]] = {key: [] for key in true}
     for answer in given:
         got, half = cells(answer.dicts()), answer.errors["a"]
         for (key, number), width in zip(got.items(), half, strict=True):
             useless.append(width is None or width > abs(number) or math.isnan(number))
             if width is not None and key in true and not math.isnan(number):
                 inside.append(abs(number - true[key]) <= width)
-                widths.append(width)
-    best, (rows, bounds) = tuned(data, plain, asked, true, tries, asks)
-    most = float(np.quantile(error, 0.95)) if error.size else math.nan
+                widths[key].append(width)
+    most = np.quantile(by_cell, 0.95, axis=0).tolist()
+    in_errors = [np.median(known) / one for known, one in zip(widths.values(), most, strict=True) if known and one > 0]
+    forecast = tuple(np.median(np.array(forecasts), axis=0).tolist()) if all(forecasts) else ()
     return Result(
-        data.name, sql, float(np.median(error)), best, f"rows {rows}, bounds {bounds}",
+        data.name, sql, float(np.median(error)), by_hand,
         float(np.mean(inside)) if inside else math.nan,
-        float(np.median(widths)) / most if widths and most > 0 else math.nan,
+        float(np.median(in_errors)) if in_errors else math.nan,
         float(np.mean(useless)) if useless else 1.0,
-        forecast_of(table, sql, options) / most if most > 0 else math.nan,
+        compared(forecast, by_cell, sizes),
     )  # fmt: skip
 
 
-def report(results: list[Result], title: str) -> None:
-    print(f"\n{title}")
+LINE = " ratio   default     tuned covered  ±/e95 useless   forecast/e95  question"
+
+
+def show(item: Result) -> None:
+    forecasts = " ".join(f"{one:.2f}" for one in item.forecasts)
     print(
-        f"{'ratio':>6} {'default':>9} {'tuned':>9} {'covered':>7} {'±/e95':>6} {'useless':>7} {'fc/e95':>6}  question"
+        f"{item.ratio:6.2f} {item.default:9.4g} {item.by_hand.error:9.4g} {item.covered:7.3f} {item.width:6.2f} "
+        f"{item.useless:7.2f} {forecasts:>14}  {item.data}: {item.sql}   [{item.by_hand.how}]",
+        flush=True,
     )
-    for item in results:
-        print(
-            f"{item.ratio:6.2f} {item.default:9.4g} {item.best:9.4g} {item.covered:7.3f} {item.width:6.2f} "
-            f"{item.useless:7.2f} {item.forecast:6.2f}  {item.sql}   [{item.how}]"
-        )
+
+
+def report(results: list[Result], title: str) -> None:
     ratios = np.array([max(item.ratio, 1e-3) for item in results if math.isfinite(item.ratio)])
     if ratios.size:
-        print(f"{len(results)} questions: geometric mean {np.exp(np.log(ratios).mean()):.2f}, worst {ratios.max():.2f}")
+        mean = np.exp(np.log(ratios).mean())
+        print(f"{title}: {len(results)} questions: geometric mean {mean:.2f}, worst {ratios.max():.2f}")
         covered = [item.covered for item in results if not math.isnan(item.covered)]
         noisy = sum(item.useless > 0.5 for item in results)
         print(f"covered: mean {np.mean(covered):.3f}, least {np.min(covered):.3f}")
-        print(f"questions with ± above the value in most cells: {noisy}")
+        print(f"± in units of the error (95 %): median {np.nanmedian([item.width for item in results]):.2f}")
+        forecasts = np.array([one for item in results for one in item.forecasts])
+        if forecasts.size:
+            within = ((forecasts >= 0.7) & (forecasts <= 1.4)).mean()
+            print(f"forecast within 0.7 to 1.4 of the error (95 %): {within:.2f} of {forecasts.size} cells")
+        print(f"questions with ± above the value in most cells: {noisy}", flush=True)
 
 
 def people_with(sizes: np.ndarray) -> pa.Table:
@@ -394,7 +466,9 @@ def main() -> None:
     parser.add_argument("--part", default="all", choices=("all", "questions", "tails", "ordinary"))
     parser.add_argument("--profile", type=float, default=0.0, help="the epsilon of a profile, asked with as well")
     parser.add_argument("--asks", type=int, default=20)
-    parser.add_argument("--tries", type=int, default=8)
+    parser.add_argument("--tries", type=int, default=2, help="how often each setting is tried by hand at first")
+    parser.add_argument("--profiles", type=int, default=4, help="how many profiles are bought, one after the other")
+    parser.add_argument("--tuned", type=Path, help="a file that keeps what was found by hand")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     import ordinary  # beside this file
@@ -406,23 +480,41 @@ def main() -> None:
         everything = [
             Data("quick", lambda: made, "who", {"x": (0, 1000)}, ("g",), averages({"x": ((0, 100),)}, "", "g"), (1, 8))
         ]
-    for profile in (None, chosen.profile or None) if chosen.profile else (None,):
-        results = []
-        for data in everything if chosen.part in ("all", "questions") else ():
-            if chosen.only and data.name != chosen.only:
-                continue
-            table = data.read()
-            with opened(data, table) as private, opened(data, table) as plain:
-                if profile:
-                    private.profile(epsilon=profile)
+    kept = json.loads(chosen.tuned.read_text()) if chosen.tuned and chosen.tuned.exists() else {}
+    results: dict[float | None, list[Result]] = {None: [], **({chosen.profile: []} if chosen.profile else {})}
+    for data in everything if chosen.part in ("all", "questions") else ():
+        if chosen.only and data.name not in chosen.only.split(","):
+            continue
+        table = data.read()
+        with opened(data, table) as plain:
+            for asked in data.asked:
+                sql = asked.default(data.name)
+                if chosen.match in sql and sql not in kept:
+                    true = truth(data, table, asked)
+                    found = tuned(data, plain, asked, true, chosen.tries, chosen.asks)
+                    kept[sql] = [found.error, found.how]
+                    if chosen.tuned:
+                        chosen.tuned.write_text(json.dumps(kept, indent=1))
+        for profile in results:
+            print(f"\n{data.name}, {'without a profile' if profile is None else f'with a profile of ε = {profile:g}'}")
+            print(LINE, flush=True)
+            with opened(data, table) as private:
                 for asked in data.asked:
-                    if chosen.match in asked.default(data.name):
+                    sql = asked.default(data.name)
+                    if chosen.match in sql:
                         true = truth(data, table, asked)
-                        results.append(measure(data, private, plain, asked, true, chosen.asks, chosen.tries))
-                        print(".", end="", file=sys.stderr, flush=True)
-        if results:
-            report(results, f"With a profile of ε = {profile:g}" if profile else "Without a profile")
-        if chosen.part in ("all", "tails"):
+                        sizes = sizes_of(data, table, asked, true)
+                        by_hand = ByHand(*kept[sql])
+                        item = measure(
+                            data, private, asked, true, sizes, by_hand, chosen.asks, profile, chosen.profiles
+                        )
+                        results[profile].append(item)
+                        show(item)
+    print()
+    for profile, items in results.items():
+        report(items, "Without a profile" if profile is None else f"With a profile of ε = {profile:g}")
+    if chosen.part in ("all", "tails"):
+        for profile in results:
             tail_rows(profile, 200 if chosen.quick else 20_000, chosen.asks)
         if chosen.part == "ordinary" or (chosen.part == "all" and not chosen.quick):
             ordinary.run(profile, chosen.asks, chosen.match, 2 if chosen.quick else None)

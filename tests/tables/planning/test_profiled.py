@@ -189,6 +189,30 @@ FORECAST = {
 }
 
 
+def test_correlations_have_bounds_of_both_values_and_hold(table):
+    """The card's bounds are so wide that nothing but noise would be seen."""
+    (pair,) = planned(table, "SELECT CORR(x, 3 - 2 * x) AS a FROM t").query.aggregates.values()
+    assert pair.bounds[1] < 500
+    assert pair.other_bounds[0] > -1000
+    for sql, true in {"CORR(x, 3 - 2 * x)": -1.0, "REGR_SLOPE(3 - 2 * x, x)": -2.0}.items():
+        answer = table.sql(f"SELECT {sql} AS a FROM t").release(1.0, again=True, force=True)
+        assert answer["a"][0] == pytest.approx(true, rel=0.2)
+        assert abs(answer["a"][0] - true) <= 2 * answer.error("a")[0] < 2
+
+
+def test_how_many_rows_a_condition_keeps_of_each_person_is_learned(table):
+    sql = "SELECT town, COUNT(*) AS a FROM t WHERE x > 40 GROUP BY town"
+    plan = planned(table, sql)
+    assert {name: float(share) for name, share in plan.automatic.items()} == {"max_rows": 0.1}
+    assert plan.guarantee == PureDP(1)
+    assert not planned(table, sql.replace("COUNT(*)", "AVG(x)")).automatic  # of which a limit is known well enough
+    (exact,) = table.sql(sql).plan(error=60.0).parts
+    assert not exact.automatic  # its error would not be known before
+    answer = table.sql(sql).release(1.0, again=True, force=True)
+    for row, error in zip(answer.dicts(), answer.error("a"), strict=True):
+        assert abs(row["a"] - ((row["town"] == TOWN) & (X > 40)).sum()) <= 4 * error
+
+
 @each("sql", FORECAST)
 def test_errors_are_forecast_before_anything_is_paid(sql, table):
     """By a number for the smallest, a typical and the largest group, near the errors that answers then have."""
@@ -264,3 +288,41 @@ def test_a_quantile_of_a_small_group_is_as_uncertain_as_its_size_says(answers, p
             for row, error in zip(answer.dicts(), errors, strict=True):
                 assert row["a"] is None or abs(row["a"] - known[row["town"]]) <= error, (row, error)
             assert "COUNT" not in answers or errors[0] < 5
+
+
+def _related(generator, people=20_000):
+    """Return people of one row each: a value with a heavy tail, one that grows with it, and one that does not."""
+    x = np.round(np.exp(generator.normal(3.5, 0.8, people)), 2)
+    y = np.round(2 * x + generator.normal(0, 10, people), 1)
+    return pa.table({"who": np.arange(people), "x": x, "y": y, "z": generator.uniform(0, 100, people)})
+
+
+CONDITIONS = {
+    "of the value": ("{f}(x)", "x > {c}", "x", lambda t, c: t["x"] > c),
+    "of a related value": ("{f}(y)", "x > {c}", "y", lambda t, c: t["x"] > c),
+    "of an unrelated value": ("{f}(x)", "z > {c} / 4", "x", lambda t, c: t["z"] > c / 4),
+    "in a case": ("{f}(CASE WHEN x > {c} THEN x END)", "TRUE", "x", lambda t, c: t["x"] > c),
+    "above and below": ("{f}(x)", "x > {c} AND x < {c} + 60", "x", lambda t, c: (t["x"] > c) & (t["x"] < c + 60)),
+}
+
+
+@each("name", CONDITIONS)
+def test_an_answer_about_some_values_is_not_far_beyond_its_error(name):
+    """Bounds of the whole column would cut off what the condition keeps."""
+    value, condition, column, kept = CONDITIONS[name]
+    data = _related(np.random.default_rng(5))
+    arrays = {key: data[key].to_numpy() for key in data.column_names}
+    bounds = {"x": (0, 5000), "y": (-100, 10_000), "z": (0, 100)}
+    limits = {"max_rows": "auto", "max_groups": "auto", "bounds": bounds, "budget": dp.PureDP(1000)}
+    missed = []
+    with dp.open(data, unit="who", name="t", **limits) as table:
+        table.profile(epsilon=1)
+        for c in (40, 100, 160):
+            true = arrays[column][kept(arrays, c)]
+            for f, truth in (("AVG", true.mean()), ("STDDEV", true.std(ddof=1)), ("SUM", true.sum())):
+                sql = f"SELECT {value.format(f=f, c=c)} AS a FROM t WHERE {condition.format(c=c)}"
+                answer = table.sql(sql).release(epsilon=2, force=True)
+                got, error = answer.dicts()[0]["a"], answer.errors["a"][0]
+                if got is not None and error is not None and abs(got - truth) > 4 * error:
+                    missed.append((f, c, got, truth, error))
+    assert not missed

@@ -90,6 +90,26 @@ def test_the_error_is_far_below_that_of_the_bounds_of_the_card_and_covers(table)
     assert np.median(off) < 2.5
 
 
+def test_where_each_row_is_a_person_the_sketch_is_of_values_alone():
+    rows = pa.table({"x": X, "y": 3 * X + GENERATOR.normal(0, 20, len(X)), "town": TOWN})
+    every = {
+        "SELECT SUM(x) AS a FROM t": (X.sum(), 0.05),
+        "SELECT AVG(x) AS a FROM t": (X.mean(), 0.05),
+        "SELECT STDDEV(x) AS a FROM t": (X.std(), 0.1),
+        "SELECT CORR(x, y) AS a FROM t": (np.corrcoef(X, rows["y"].to_numpy())[0, 1], 0.1),
+        "SELECT REGR_SLOPE(y, x) AS a FROM t": (3, 0.2),
+    }
+    bounds = {"x": (-40, 2000), "y": (-2000, 8000)}
+    with dp.open(rows, name="t", bounds=bounds, budget=dp.PureDP(2000), max_rows="auto") as people:
+        for sql, (true, most) in every.items():
+            answer = people.sql(sql).release(1.0, force=True)
+            assert answer.cost == PureDP(1)
+            assert answer["a"][0] == pytest.approx(true, rel=most), sql
+            assert abs(answer["a"][0] - true) <= 3 * answer.error("a")[0], sql
+        plan = people.sql("SELECT CORR(x, y) AS a FROM t").plan(1.0).parts[0]
+        assert sum(plan.automatic.values()) == Fraction(1, 10)
+
+
 @each("epsilon", [0.001, 0.02])
 def test_a_sketch_of_noise_alone_leaves_the_bounds_of_the_card(epsilon, table):
     answer = table.sql("SELECT AVG(x) AS a FROM t").release(epsilon, again=True, force=True)

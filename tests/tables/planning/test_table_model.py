@@ -141,3 +141,34 @@ def test_values_of_a_function_are_those_of_its_points():
     assert late.mean == pytest.approx(10 / 90, abs=0.02)
     assert late.nulls == pytest.approx(0.1, abs=0.02)
     assert values.mapped(lambda points: points * np.nan).nulls == 1.0
+
+
+def test_values_far_from_all_others_are_seen_beyond_empty_bins():
+    weights = [900.0, 300.0, *[0.0] * 15, 160.0, 0.0, 0.0]
+    seen = Values.of_histogram(NoisyHistogram(EDGES, tuple(weights), scale=10.0), (0, 100))
+    assert seen.ends[1] >= EDGES[18]
+
+
+def test_whole_numbers_are_at_the_first_number_of_a_bin_of_one():
+    edges = (0.0, 1.0, 2.0, 4.0)
+    seen = Values.of_histogram(NoisyHistogram(edges, (900.0, 800.0, 700.0), scale=1.0), (0, 4), whole=True)
+    assert seen.points.tolist() == [0.0, 1.0, 2.5]
+    assert seen.ends == (0.0, 3.0)
+
+
+def test_what_may_be_hidden_is_probable_and_widens_what_is_uncertain():
+    """The means of the possibilities are what is expected, and noise that shows more makes more probable."""
+    few, more = (
+        Values.of_histogram(NoisyHistogram(EDGES, (900.0, 300.0, *beyond, *[0.0] * 14), scale=10.0), (0, 100))
+        for beyond in ((0.0,) * 4, (20.0,) * 4)
+    )
+    for values in (few, more):
+        for possible, probabilities in values.hidden:
+            assert probabilities.sum() == pytest.approx(1)
+            assert np.abs(probabilities @ possible).max() < 2e-3
+
+    def beyond(points):
+        return np.maximum(points - 10.0, 0.0)[None, :]
+
+    assert more.shares[more.points > 10].sum() > few.shares[few.points > 10].sum() > 0
+    assert few.uncertainty(beyond)[0] > few.uncertainty(beyond, hidden=False)[0]

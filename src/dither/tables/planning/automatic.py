@@ -210,14 +210,15 @@ def choose_limits(
         notes += [memberships.note("groups", spent)] if memberships is not None else []
         notes.append(undetected(epsilon))
     sketched = None
-    if rows is not None and _is_sketched(plan):
+    if _is_sketched(plan, rows is not None):
         from dither.tables.planning.sketch import by_sketch  # it needs what is here
 
-        sketched = by_sketch(plan, query, context, run, people, epsilon, float(total))
+        of_people = None if rows is None else (people, epsilon, float(total))
+        sketched = by_sketch(plan, query, context, run, of_people)
         query = sketched.query
         notes += sketched.notes
         own = [item.rows_per_person for item in query.aggregates.values() if item.rows_per_person is not None]
-        if sketched.own_limits and own:
+        if sketched.own_limits and own and rows is not None:
             said = Note("rows_chosen", {"rows": max(own), "epsilon": spent})
             notes = [said if note.kind == "rows_chosen" else note for note in notes]
         if own or sketched.corrections:  # what is left out is in the answers, and in their ±
@@ -232,13 +233,15 @@ def choose_limits(
     )
 
 
-def _is_sketched(plan: AggregationPlan) -> bool:
-    """Return whether values were sketched, or counts and sums of all rows can be corrected by the histogram of people:
-    where keys are not public, rows are also left out with groups."""
+def _is_sketched(plan: AggregationPlan, rows_are_chosen: bool) -> bool:
+    """Return whether values were sketched, the rows of a profile's people are learned, or counts and sums of all rows
+    can be corrected by the histogram of people: where keys are not public, rows are also left out with groups."""
     if any(name.startswith(VALUES_OF) for name in plan.automatic):
         return True
+    if plan.profiled is not None:
+        return plan.profiled.to_learn
     levels = plan.shared_bounds is None or plan.shared_bounds.level is not None  # which have the same answers by name
-    return plan.selection is None and levels and not plan.population
+    return rows_are_chosen and plan.selection is None and levels and not plan.population
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:

@@ -140,14 +140,19 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     unstated: dict[str, Fraction] = {}
     profiled = None
     if base_of(card).profile is not None and options.interval == "noise":
-        profiled, max_groups, max_rows = _by_profile(query, card, max_groups, max_rows, None in known[0])
+        may_learn = options.error is None and shared_bounds is None
+        profiled, max_groups, max_rows = _by_profile(query, card, max_groups, max_rows, None in known[0], may_learn)
     to_choose = query if profiled is None else _without_bounds(query, profiled)
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in to_choose.aggregates.values())):
         unstated = automatic.unstated_limits(to_choose, max_groups, max_rows, None in known[0], bias)
-    if profiled is None and "max_rows" in unstated and shared_bounds is None and options.interval == "noise":
+    one_row = (
+        card.unit is None and options.error is None and "auto" in (options.max_rows, query.max_rows, card.max_rows)
+    )
+    may_sketch = profiled is None and shared_bounds is None and options.interval == "noise"
+    if may_sketch and ("max_rows" in unstated or one_row):
         from dither.tables.planning.sketch import values_to_sketch  # which questions with stated limits do not need
 
-        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins))}
+        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), one_row)}
     top = None
     if shared_bounds is None and None in known[0]:
         profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)
@@ -161,6 +166,9 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     provisional = automatic.with_provisional_bounds(query) if unstated or profiled is not None else query
     result = aggregation_of(provisional, card, settled, shared_bounds, known)
     return replace(result, unstated=unstated, top=top, profiled=profiled)
+
+
+_ADDED = {"count", "count_value", "sum"}
 
 
 def _race(query: Query, card: Card, options: ReleaseOptions, shared_bounds: SharedBounds | None) -> Aggregation:
@@ -192,7 +200,7 @@ def _race(query: Query, card: Card, options: ReleaseOptions, shared_bounds: Shar
 
 
 def _by_profile(
-    query: Query, card: Card, max_groups: Any, max_rows: Any, private: bool
+    query: Query, card: Card, max_groups: Any, max_rows: Any, private: bool, may_learn: bool
 ) -> tuple[ProfiledRows | None, Any, Any]:
     """Return the profile of the rows of an aggregation (None: there is none), and the limits on groups and rows, with 1
     in place of those that the profile will choose."""
@@ -204,7 +212,11 @@ def _by_profile(
     result = profiled_rows(query, card, max_rows == "auto")
     if result is None:
         return None, max_groups, max_rows
-    if max_rows == "auto":
+    several = result.approximate and float(result.people.sizes.max()) > 1
+    if max_rows == "auto" and several and may_learn and kinds & _ADDED and kinds <= set(CHOSEN) and not private:
+        result = replace(result, to_learn=True, limits_free=True)
+        max_groups = 1 if max_groups == "auto" else max_groups
+    elif max_rows == "auto":
         max_rows = 1
         if max_groups == "auto" and not private and kinds <= set(CHOSEN):
             max_groups = 1
@@ -231,7 +243,7 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
     """Return an aggregation with the limits and bounds that the profile chooses at this epsilon."""
     if asked.profiled is None:
         return asked
-    from dither.tables.planning.profiled import settle
+    from dither.tables.planning.profiled import mean_errors, settle
 
     noise_of = None
     if asked.options.noise == "gaussian" and delta is not None:
@@ -239,6 +251,11 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
         def noise_of(share: float) -> float:
             return float(gaussian_ratio(Fraction(share), delta))
 
+    if asked.profiled.to_learn:  # and to be settled then
+        paid = float(epsilon * automatic.SHARES["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
+        learned = [people for item in asked.profiled.thinnings for people in item.as_learned(paid)]
+        known = [replace(asked.profiled, people=item, approximate=False) for item in learned]
+        return replace(asked, expected=mean_errors([settle(asked, item, epsilon, noise_of).expected for item in known]))
     settled = settle(asked, asked.profiled, epsilon, noise_of)
     query = replace(asked.query, aggregates={**asked.query.aggregates, **settled.aggregates})
     options = asked.options
@@ -400,6 +417,7 @@ def may_use_either_noise(planned: AggregationPlan) -> bool:
         and planned.options.noise == "best"
         and isinstance(planned.guarantee, ApproxDP)
         and planned.selection is None
+        and planned.profiled is None
         and planned.shared_bounds is None
         and number_of_groups(planned.keys, planned.ties) >= _MANY_GROUPS
     )

@@ -133,7 +133,7 @@ def _rows_counted(
 ) -> NDArray[np.float64] | None:
     """Return the noisy number of counted rows in each group; None if it does not follow from the measures."""
     moments = parts[0].moments
-    if parts[0].kind not in ("rows", "part", "people"):
+    if parts[0].kind not in ("rows", "part", "people", "product"):
         return None
     counting = parts if moments is None else parts[: moments.degree + 1]
     result: NDArray[np.float64] = np.sum([np.asarray(noisy[part], dtype=np.float64) for part in counting], axis=0)

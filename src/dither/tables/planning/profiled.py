@@ -13,13 +13,14 @@ or all have one that is best for all of them together, whichever has the smaller
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither.errors import DitherError
 from dither.tables.card.model import Card
@@ -82,6 +83,13 @@ class ProfiledRows:
     """Values of which a histogram was released for this question."""
     limit: float | None = None
     """The limit, where that is neither the question's nor to be chosen."""
+    thinnings: tuple[People, ...] = ()
+    """The people, where a condition keeps each row by itself, and where it keeps all rows of some of them."""
+    to_learn: bool = False
+    """Whether how many rows people have is learned by a part of the question's own epsilon: a condition keeps some of
+    the rows of each person or all rows of some people, and for counts and sums it matters which."""
+    conditions: tuple[Expression, ...] = ()
+    """The conditions that every row meets, in the columns of the table."""
     to_bound: frozenset[str] = frozenset()
     """The names of the aggregates whose bounds are to be chosen whatever the card says: those in the question stand for
     them."""
@@ -97,10 +105,25 @@ class ProfiledRows:
         if len(used) != 1 or any(column.table is not None for column in used):
             return None
         (column,) = used
-        known = self._of_column(column, find)
+        known = self._kept(self._of_column(column, find), column, find)
         if isinstance(value, Column):
             return known if not isinstance(known, _Listed) else None
         return None if known is None else _mapped(known, value, column.name)
+
+    def _kept(self, known: Values | _Listed | None, column: Column, find: Lookup) -> Values | _Listed | None:
+        """Return what a column holds in the rows that the conditions keep: those about it decide which, and a range of
+        another number may go with it."""
+        share = 1.0
+        for item in self.conditions:
+            if known is None:
+                return None
+            used = columns(item)
+            if used == {column}:
+                known = _where(known, item, column.name)
+            elif len(used) > 1 or _is_range(item):
+                one = self.share_of(item, find)
+                share *= _UNKNOWN_SHARE if one is None else one
+        return known.of_subset(share) if isinstance(known, Values) and share < 1 else known
 
     def in_table(self, value: Expression) -> Expression:
         """Return an expression with a relation's columns replaced by what they are in the table."""
@@ -116,9 +139,9 @@ class ProfiledRows:
         points, shares = people.sizes.ravel(), people.expected.ravel() / people.number
         deviations = np.repeat(people.deviations / 2 / people.number, 2)
         filled = points[shares > 1e-4] if (shares > 1e-4).any() else points
-        seen = points <= filled.max() * 1.2
         ends = float(filled.min()), float(filled.max())
-        return Values(points[seen], shares[seen] / shares[seen].sum(), deviations[seen], ends)
+        possible = np.repeat(people.possible / 2 / people.number, 2, axis=1) - shares
+        return Values(points, shares, deviations, ends, hidden=((possible, people.weights),))
 
     def _of_column(self, column: Column, find: Lookup) -> Values | _Listed | None:
         """Return the values of a column that the profile knows, as a distribution or as a list of keys; else None."""
@@ -177,6 +200,30 @@ def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | N
         return known.mapped(lambda points: np.array([at(_as_type(item, known.kind)) for item in points.tolist()]))
     except (DitherError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _where(known: Values | _Listed, condition: Expression, name: str) -> Values | _Listed | None:
+    """Return the values of a column that a condition on it keeps; None where that cannot be computed."""
+
+    def keeps(items: Iterable[Any]) -> NDArray[np.bool_]:
+        return np.array([evaluate(condition, {name: item}) is True for item in items], dtype=bool)
+
+    try:
+        if isinstance(known, _Listed):
+            kept = keeps(known.keys)
+            total = max(float(known.shares[kept].sum()), 1e-9)
+            keys = tuple(key for key, keep in zip(known.keys, kept.tolist(), strict=True) if keep)
+            return _Listed(keys, known.shares[kept] / total, known.deviations[kept] / total)
+        return known.where(lambda points: keeps(_as_type(item, known.kind) for item in points.tolist()))
+    except (DitherError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _is_range(condition: Expression) -> bool:
+    """Return whether a condition compares by size; those for equality keep rows of a kind."""
+    return isinstance(condition, Call) and (
+        condition.op in ("<", "<=", ">", ">=", "between") or any(map(_is_range, condition.args))
+    )
 
 
 def _as_type(point: float, kind: str) -> Any:
@@ -242,9 +289,10 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
     stated = [item for item in conditions if item is not None]
     if not stated:
         return rows
+    rows = replace(rows, conditions=tuple(rows.in_table(part) for item in stated for part in conjuncts(item)))
     shares = [rows.share_of(item, find) for item in stated]
     share = math.prod(_UNKNOWN_SHARE if item is None else item for item in shares)
-    return replace(rows, people=people.thinned(share), approximate=True)
+    return replace(rows, people=people.thinned(share), approximate=True, thinnings=people.thinnings(share))
 
 
 def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
@@ -309,6 +357,15 @@ class GroupErrors(NamedTuple):
         return self.typical > max(self.answer, _WELL_KNOWN * self.spread)
 
 
+def mean_errors(several: Sequence[Mapping[str, GroupErrors]]) -> dict[str, GroupErrors]:
+    """Return the geometric mean of what is expected, where it is not known which of several is true."""
+    result = {}
+    for name in several[0]:
+        logarithms = np.log(np.maximum([item[name] for item in several], 1e-300)).mean(axis=0)
+        result[name] = GroupErrors(*np.exp(logarithms).tolist())
+    return result
+
+
 @dataclass(frozen=True)
 class Settled:
     """What was chosen for an aggregation: its aggregates, a limit for what has none of its own, and corrections."""
@@ -334,11 +391,7 @@ def settle(
     stated = float(asked.limits.total) if asked.card.unit is not None or query.source is not None else 1.0
     if not rows.limits_free:
         known = replace(known, tried=(stated if rows.limit is None else rows.limit,))
-    items = {
-        name: _item(name, item, asked, rows)
-        for name, item in query.aggregates.items()
-        if item.kind in CHOSEN and (item.kind not in OF_PAIRS or rows.limits_free)
-    }
+    items = {name: _item(name, item, asked, rows) for name, item in query.aggregates.items() if item.kind in CHOSEN}
     if not items:
         return Settled({}, None, {}, {})
     together = len({item.value for item in items.values() if item.value is not None or len(items) == 1} or {None})
@@ -355,7 +408,7 @@ def settle(
             }
             if _score(shared) < score:
                 best, score, parts = shared, _score(shared), max(together, 1)
-        best = _with_common_bounds(best, items, known)
+    best = _with_common_bounds(best, items, known)
     aggregates = {name: _with_choice(items[name], choice, rows) for name, choice in best.items()}
     counted = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
     largest = max(counted, default=max(choice.rows for choice in best.values()))
@@ -386,6 +439,8 @@ def _group_errors(
 ) -> GroupErrors:
     """Return the expected errors of one aggregate with the chosen limit and bounds, in groups of three sizes."""
     fixed = item if choice.bounds is None else replace(item, bounds=choice.bounds, free=False)
+    if item.other is not None and choice.other_bounds is not None:
+        fixed = replace(fixed, other=replace(item.other, bounds=choice.other_bounds, free=False))
     ordered = np.sort(np.asarray(shares))
     errors = []
     for share in (ordered[0], float(np.median(ordered)), ordered[-1]):
@@ -409,12 +464,14 @@ def _answer(item: _Item, rows: float) -> float:
         return rows
     if kind in ("var", "std"):
         return values.deviation_of_values ** (2 if kind == "var" else 1)
+    if item.other is not None:
+        return choose.pair_scale(kind, (values, item.other.values or Values.flat(item.other.bounds))) / 2
     size = float(values.quantile(float(item.aggregate.at))) if kind == "quantile" else values.mean
     return abs(size) * (rows if kind == "sum" else 1)
 
 
 _BINNED = ("quantile", "min", "max", "mode", "histogram")
-_CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile")
+_CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile", *OF_PAIRS)
 
 
 def _score(choices: Mapping[str, Choice]) -> float:
@@ -432,6 +489,8 @@ class _Item:
     free: bool
     whole: bool
     alone: bool
+    other: _Item | None = None
+    """The second value of a pair."""
 
 
 def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRows) -> _Item:
@@ -454,7 +513,11 @@ def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRow
     alone = sum(item.value == value for item in asked.query.aggregates.values()) == 1 and not any(
         item.kind == "count" for item in asked.query.aggregates.values()
     )
-    return _Item(aggregate, value, values, bounds, free and aggregate.kind not in ("min", "max"), whole, alone)
+    other = None
+    if aggregate.kind in OF_PAIRS:
+        second = replace(aggregate, kind="mean", value=aggregate.other, bounds=aggregate.other_bounds)
+        other = _item("", second, asked, rows)
+    return _Item(aggregate, value, values, bounds, free and aggregate.kind not in ("min", "max"), whole, alone, other)
 
 
 def known_of(item: _Item, known: Known) -> Known:
@@ -468,6 +531,8 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
     kind = item.aggregate.kind
     noise = None if noise_of is None else noise_of(epsilon)
     about: dict[str, Any] = {"free": item.free, "whole": item.whole, "noise": noise}
+    if item.values is not None and item.values.nulls > 0 and kind in ("mean", "var", "std", "quantile"):
+        known = replace(known, people=known.people.thinned(1 - min(item.values.nulls, 1 - 1e-6)))
     if kind in _OF_ROWS:
         return choose.choose_count(known, epsilon, noise if kind in ("count", "count_value") else None)
     if kind == "sum":
@@ -476,8 +541,13 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
         return choose.choose_mean(known, item.values, item.bounds, epsilon, **about)
     if kind in ("var", "std"):
         return choose.choose_variance(known, item.values, item.bounds, epsilon, root=kind == "std", **about)
-    if kind in OF_PAIRS:
-        return choose.choose_mean(known, None, (0.0, 1.0), epsilon, noise=noise)
+    if item.other is not None:
+        other = item.other
+        return choose.choose_pair(
+            known, (item.values or Values.flat(item.bounds), other.values or Values.flat(other.bounds)),
+            (item.bounds, other.bounds), epsilon, kind,
+            free=(item.free, other.free), whole=(item.whole, other.whole), noise=noise,
+        )  # fmt: skip
     if kind in ("min", "max"):
         return choose.choose_extreme(known, item.bounds)
     at = min(max(float(item.aggregate.at), 0.005), 0.995)
@@ -515,9 +585,15 @@ def _with_choice(item: _Item, choice: Choice, rows: ProfiledRows) -> Aggregate:
     if rows.limits_free and result.rows_per_person is None:
         result = replace(result, rows_per_person=choice.rows)
     if item.free and choice.bounds is not None and choice.bounds != item.bounds:
-        low, high = choice.bounds
-        result = replace(result, bounds=(int(low), int(high)) if item.whole else (low, high))
+        result = replace(result, bounds=_as_whole(choice.bounds, item.whole))
+    other = item.other
+    if other is not None and other.free and choice.other_bounds is not None and choice.other_bounds != other.bounds:
+        result = replace(result, other_bounds=_as_whole(choice.other_bounds, other.whole))
     return result
+
+
+def _as_whole(bounds: tuple[float, float], whole: bool) -> tuple[float, float]:
+    return (int(bounds[0]), int(bounds[1])) if whole else bounds
 
 
 def _allowed(correction: Correction, asked: Aggregation) -> Correction:

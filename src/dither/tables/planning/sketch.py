@@ -1,11 +1,13 @@
 """Limits and bounds of a question without a profile: from a sketch of its rows, which a part of its epsilon buys.
 
 The sketch is a small profile of the rows that are asked about: people by their number of rows, and the values of each
-expression of which a mean, a variance or a quantile is asked, where each person has the weight 1 in all. So it feeds
-the choice that a profile feeds (:mod:`dither.tables.planning.profiled`). The limit of counts and sums stays the one
-that follows from the histogram of people alone (:func:`dither.tables.planning.automatic.best_limit`); where none are
-asked for, the others have limits of their own. What the sketch hides in its noise is part of the ±, and what limits
-leave out is added back, as with a profile.
+expression of which a mean, a variance, a quantile or a correlation is asked, where each person has the weight 1 in all.
+Where every row is a person, there are values alone, and of sums as well. So it feeds the choice that a profile feeds
+(:mod:`dither.tables.planning.profiled`). The limit of counts and sums stays the one that follows from the histogram of
+people alone (:func:`dither.tables.planning.automatic.best_limit`); where none are asked for, the others have limits of
+their own. What the sketch hides in its noise is part of the ±, and what limits leave out is added back, as with a
+profile. Beside a profile the numbers of rows alone are learned, where a condition makes them uncertain, and all limits
+and corrections follow (:attr:`~dither.tables.planning.profiled.ProfiledRows.to_learn`).
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ from dither.tables.planning.plan import AggregationPlan, round_down
 from dither.tables.planning.profiled import GroupErrors, ProfiledRows, settle
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.query.relations import is_whole
-from dither.tables.query.tree import Aggregate, Expression, Query
+from dither.tables.query.tree import OF_PAIRS, Aggregate, Expression, Query
 
-SKETCHED = ("mean", "var", "std", "quantile")
+SKETCHED = ("mean", "var", "std", "quantile", *OF_PAIRS)
 CORRECTED = ("count", "count_value", "sum")
 """What is corrected by the histogram of people, whatever its values are."""
 _COUNTED = ("count", "count_value", "sum", "histogram", "mode")
+_OTHER = "second of "
+"""What the second value of a pair is called before the name of its aggregate."""
 _OCTAVES = 10
 """How many octaves of magnitudes have bins of their own on either side of 0."""
 
@@ -51,19 +55,33 @@ class Sketched:
     own_limits: bool
 
 
-def values_to_sketch(query: Query, find: Lookup) -> dict[str, Fraction]:
+def values_to_sketch(query: Query, find: Lookup, sums: bool) -> dict[str, Fraction]:
     """Return the shares of epsilon for histograms of values whose bounds only the card states, by the name of the first
-    aggregate of each."""
-    sums = {item.value for item in query.aggregates.values() if item.kind == "sum"}
+    aggregate of each; with ``sums``, for values that are added up as well."""
+    added = {item.value for item in query.aggregates.values() if item.kind == "sum"}
     result: dict[Expression, str] = {}
     for name, item in query.aggregates.items():
-        if item.kind not in SKETCHED or item.bounds is not None or item.value is None or item.value in sums:
+        if item.kind not in (*SKETCHED, *(("sum",) if sums else ())):
             continue
-        bounds = expressions.public_interval(item.value, find)
-        whole = is_whole(item.value, lambda column: find(column)[1])
-        if bounds is not None and bounds[1] - bounds[0] > (1 if whole else 0):
-            result.setdefault(item.value, name)
+        for called, value, stated in ((name, item.value, item.bounds), (_OTHER + name, item.other, item.other_bounds)):
+            if stated is not None or value is None or (value in added and not sums):
+                continue
+            bounds = expressions.public_interval(value, find)
+            whole = is_whole(value, lambda column: find(column)[1])
+            if bounds is not None and bounds[1] - bounds[0] > (1 if whole else 0):
+                result.setdefault(value, called)
     return {VALUES_OF + name: BOUNDS_SHARE for name in result.values()}
+
+
+def _value_of(query: Query, sketched: str) -> Expression | None:
+    """Return the value that something chosen privately is the sketch of; None where it is no sketch."""
+    if not sketched.startswith(VALUES_OF):
+        return None
+    name = sketched.removeprefix(VALUES_OF)
+    if name in query.aggregates:
+        return query.aggregates[name].value
+    aggregate = query.aggregates.get(name.removeprefix(_OTHER))
+    return None if aggregate is None else aggregate.other
 
 
 def sketch_edges(bounds: tuple[float, float], whole: bool = False) -> tuple[float, ...]:
@@ -86,54 +104,68 @@ def by_sketch(
     query: Query,
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
-    people: Floats,
-    epsilon: Fraction,
-    limit: float,
+    of_people: tuple[Floats, Fraction, float] | None,
 ) -> Sketched:
     """Choose bounds by noisy histograms of values, and limits of single aggregates if none is a count or a sum.
 
-    ``people`` is the noisy histogram of people, which cost ``epsilon``; ``limit`` is that of counts and sums.
+    ``of_people`` are the noisy histogram of people, what it cost, and the limit of counts and sums; None where every
+    row is a person.
     """
     find = plan.find
-    histogram = NoisyHistogram(tuple(map(float, EDGES)), tuple(people.tolist()), scale=1 / float(epsilon))
-    of_people = People.of_histogram(histogram)
     limits = Limits(1, 1, 1, context.card.unit is not None, exceeded=False)
     alone = replace(context, query=replace(query, groups=()), keys=(), limits=limits)
     one = int(statements.bin_limits(limits).sensitivity())
     known: dict[Expression, Values] = {}
+    rows_with_values = 1.0
     for name, spent in plan.automatic.items():
-        aggregate = query.aggregates.get(name.removeprefix(VALUES_OF)) if name.startswith(VALUES_OF) else None
-        if aggregate is None or aggregate.value is None:
+        value = _value_of(query, name)
+        if value is None:
             continue
-        bounds = expressions.public_interval(aggregate.value, find)
+        bounds = expressions.public_interval(value, find)
         assert bounds is not None
-        edges = sketch_edges(bounds, is_whole(aggregate.value, lambda column: find(column)[1]))
+        whole = is_whole(value, lambda column: find(column)[1])
+        edges = sketch_edges(bounds, whole)
         counts = np.zeros(len(edges) - 1, dtype=np.int64)
-        for line in run(statements.bins(alone, aggregate.value, edges, None)):
+        for line in run(statements.bins(alone, value, edges, None)):
             counts[int(line[-2])] = int(line[-1])
         mechanism = Laplace(one, round_down(spent))
         noisy = np.asarray(mechanism.release(counts)).astype(np.float64) / one
-        values = Values.of_histogram(
-            NoisyHistogram(edges, tuple(noisy.tolist()), scale=float(np.asarray(mechanism.scale)) / one), bounds
-        )
+        histogram = NoisyHistogram(edges, tuple(noisy.tolist()), scale=float(np.asarray(mechanism.scale)) / one)
+        values = Values.of_histogram(histogram, bounds, whole)
+        rows_with_values = max(rows_with_values, float(noisy.sum()))
         if values is not None:
-            known[aggregate.value] = values
-    own = not any(item.kind in _COUNTED for item in query.aggregates.values()) and plan.limits.norm == 1
-    rows = ProfiledRows(
-        TableProfile(histogram), of_people, False, limits_free=own, sketched=known, limit=None if own else limit
-    )
+            known[value] = values
+    if of_people is None:
+        own = False
+        rows = ProfiledRows(TableProfile(None), People.of_one_row(rows_with_values), False, sketched=known, limit=1.0)
+    else:
+        counts_of_people, epsilon, limit = of_people
+        own = not any(item.kind in _COUNTED for item in query.aggregates.values()) and plan.limits.norm == 1
+        own = own or plan.profiled is not None
+        histogram = NoisyHistogram(tuple(map(float, EDGES)), tuple(counts_of_people.tolist()), scale=1 / float(epsilon))
+        limits_of_rows = None if own else limit
+        table, people = TableProfile(histogram), People.of_histogram(histogram)
+        rows = ProfiledRows(table, people, False, limits_free=own, sketched=known, limit=limits_of_rows)
+        if plan.profiled is not None:
+            rows = replace(plan.profiled, people=people, approximate=False, limits_free=True)
     left = plan.guarantee.exact[0] - sum(plan.automatic.values(), Fraction(0))
-    about = replace(query, aggregates={name: item for name, item in query.aggregates.items() if _is_chosen(item, own)})
+    every = own or of_people is None
+    about = replace(
+        query, aggregates={name: item for name, item in query.aggregates.items() if _is_chosen(item, every)}
+    )
     settled = settle(replace(plan, query=about), rows, left, None)
     notes = tuple(
-        _note(plan, name, item, known[item.value])
+        _note(plan, name, value, bounds, known[value])
         for name, item in settled.aggregates.items()
-        if item.value in known and isinstance(item.bounds, tuple)
+        for value, bounds in ((item.value, item.bounds), (item.other, item.other_bounds))
+        if value is not None and value in known and isinstance(bounds, tuple)
     )
     corrections = {
         name: item
         for name, item in settled.corrections.items()
-        if settled.aggregates[name].value in known or settled.aggregates[name].kind in CORRECTED
+        if plan.profiled is not None
+        or settled.aggregates[name].value in known
+        or settled.aggregates[name].kind in CORRECTED
     }
     expected = {name: settled.expected[name] for name in corrections}
     chosen = replace(query, aggregates={**query.aggregates, **settled.aggregates})
@@ -145,13 +177,12 @@ def _is_chosen(aggregate: Aggregate, own: bool) -> bool:
     return aggregate.bounds != "auto" and (own or aggregate.kind in (*SKETCHED, *CORRECTED))
 
 
-def _note(plan: AggregationPlan, name: str, aggregate: Aggregate, values: Values) -> Note:
-    """Return the note on the bounds chosen for an aggregate, with the share of the values beyond."""
-    assert isinstance(aggregate.bounds, tuple)
-    low, high = aggregate.bounds
+def _note(plan: AggregationPlan, name: str, value: Expression, bounds: tuple[float, float], values: Values) -> Note:
+    """Return the note on the bounds chosen for a value of an aggregate, with the share of the values beyond."""
+    low, high = bounds
     beyond = (values.points < low) | (values.points > high)
     share = float(values.shares[beyond].sum())
     most = share + 2 * float(np.sqrt((values.deviations[beyond] ** 2).sum()))
-    spent = plan.automatic.get(VALUES_OF + name, Fraction(0))
+    spent = sum((item for other, item in plan.automatic.items() if _value_of(plan.query, other) == value), Fraction(0))
     about = {"share": share, "most": min(most, 1.0), "of_card": False}
     return Note("bounds_chosen", {"name": name, "low": low, "high": high, "epsilon": float(spent), **about})

@@ -69,11 +69,11 @@ def test_nothing_is_sketched_where_bounds_are_stated_or_sums_need_them(sql, tabl
     assert not [name for name in plan.automatic if name.startswith(VALUES_OF)]
 
 
-def test_a_count_keeps_its_limit_beside_a_mean(table):
+def test_a_count_beside_a_mean_gets_back_what_its_limit_leaves_out(table):
     answer = table.sql("SELECT town, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY town").release(
         2.0, again=True, force=True
     )
-    assert answer.parts("n").limits == [None] * 4
+    assert all(error > 0 for error in answer.parts("n").limits)
     true = [(town == TOWN).sum() for town in "abcd"]
     assert answer["n"] == pytest.approx(true, rel=0.1)
 

@@ -195,6 +195,24 @@ def test_what_is_wrong_about_a_column_is_said_with_a_fix(people, name, spec, wor
         ColumnReader(people).column(name, spec)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"expression": "NULL"}, ["nested.geo: expected values, got NULL always"]),
+        ({"expression": "county", "column": "county"}, ["nested.geo: expected column or expression"]),
+    ],
+)
+def test_what_is_wrong_about_a_nested_attribute_names_its_section(people, change, words):
+    with refuses(dp.InvalidArgument, *words):
+        ColumnReader(people).nested("geo", {"levels": ["state", "county"], **change}, {"A1": "A"})
+
+
+def test_the_part_of_a_date_names_its_section(people):
+    spec = {"column": "day", "part": "mont"}
+    with refuses(dp.InvalidArgument, "nested.geo.part"):
+        ColumnReader(people)._counted_expression("county", spec, "nested.geo")
+
+
 def test_a_plain_list_of_numbers_may_be_keys_or_edges_and_is_refused():
     with refuses(dp.InvalidArgument, "columns.age", "keys or edges, said by name", "a list of numbers"):
         stated_keys("age", [15, 25, 35])

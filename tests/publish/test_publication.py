@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pytest
 
 import dither as dp
 from dither.publish import Attribute, Domain, MarginalPlan, table_spec
-from dither.publish.publication import description, file_names, writers
+from dither.publish.publication import _weights_by_key, description, file_names, writers
 from support import refuses
 
 PLACES = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
@@ -99,3 +100,19 @@ def test_a_folder_that_is_a_file_is_refused(written, tmp_path):
     (tmp_path / "file").write_text("x")
     with refuses(dp.InvalidArgument, "folder", "a folder"):
         written.write(tmp_path / "file")
+
+
+def test_weights_of_many_keys_take_linear_work():
+    class Key(str):
+        __slots__ = ()
+        hashed = 0
+
+        def __hash__(self):
+            Key.hashed += 1
+            return super().__hash__()
+
+    rows = [Key(i) for i in range(200)]
+    column = SimpleNamespace(to_pylist=lambda: rows)
+    keys = SimpleNamespace(columns=[column], column_names=["county"])
+    assert _weights_by_key(keys, {str(i): i for i in range(200)}) == [*range(200)]
+    assert Key.hashed <= 10 * len(rows)

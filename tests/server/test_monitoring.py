@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from dither.server import pool as pool_module
 from dither.server.app import create_app
-from dither.server.monitoring import HEADER, JsonFormatter, Metrics, outcome_of
+from dither.server.monitoring import HEADER, JsonFormatter, Metrics, RequestLog, outcome_of
 from dither.server.pages.render import SESSION_COOKIE
 from dither.wire.protocol import API
 from support import eventually
@@ -218,6 +218,18 @@ def test_an_internal_error_is_found_by_its_id_and_tells_no_text(site, lines, mon
     assert error["request_id"] == "abc"
     assert "a name from a row" not in json.dumps(lines) + response.text
     assert "retry-after" not in response.headers
+
+
+def test_a_request_that_fails_before_its_response_is_logged_and_counted_as_an_error(lines):
+    async def failing(*_):
+        raise KeyError("a name from a row")
+
+    metrics = Metrics([])
+    client = TestClient(RequestLog(failing, metrics=metrics), raise_server_exceptions=False)
+    assert client.get("/").status_code == 500
+    assert [(line["message"], line["route"], line["status"]) for line in lines] == [("request", "unknown", 500)]
+    counted = {name: value for name, value in values(metrics.text({}, "1.0")).items() if "requests" in name}
+    assert counted == {'dither_requests_total{route="unknown",outcome="error"}': 1}
 
 
 def test_lines_of_the_threads_of_a_request_have_its_id(site, lines, monkeypatch):

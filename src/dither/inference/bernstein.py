@@ -73,21 +73,22 @@ class BernsteinInterval(Interval):
         moment = population_mean if self.statistic == "mean" else population_variance
         return moment(count, total, squares, numbers[-1], 0.5)
 
-    def _in_units(self, estimate: IntervalEstimate) -> tuple[float, float, float]:
-        """Return value and limits in the units of the answer."""
+    def _within_bounds(self, estimate: IntervalEstimate) -> tuple[float, float, float]:
+        """Return value and limits for the data's own bounds, from an estimate for values from -1/2 to 1/2."""
         if self.statistic == "mean":
             estimate = estimate.shifted(0.5).scaled(self.width).shifted(self.first)
         else:
             estimate = estimate.scaled(self.width**2)
+        # the numbers of an estimate are arrays, here of one number
         value, low, high = (float(np.atleast_1d(number)[0]) for number in estimate)
         return value, low, high
 
     def point(self) -> float:
         """Return the estimate, clipped to the values that data within the bounds can have."""
-        return self._in_units(self._estimate(0.5))[0]
+        return self._within_bounds(self._estimate(0.5))[0]
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """Return the limits, widened to contain the value."""
-        _, low, high = self._in_units(self._estimate(confidence))
+        _, low, high = self._within_bounds(self._estimate(confidence))
         low, high = outward(low, high)
         return min(low, value), max(high, value)

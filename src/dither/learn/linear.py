@@ -75,28 +75,28 @@ _MANY_STEPS = ((1, 1), (4, 3), (8, 5))  # and where noise hides some directions
 
 
 class _Steps:
-    """Noisy sums of clipped gradients ``z (v - z'beta)``, where the rows z are given ones, used up, times a matrix."""
+    """Noisy sums of clipped gradients ``z (label - z'beta)``, where z is a given row times a matrix."""
 
-    def __init__(self, rows: Floats, largest: float, matrix: Floats, v: Floats, budget: GaussianBudget) -> None:
-        """Prepare the rows z for exact sums of their gradients.
+    def __init__(self, rows: Floats, largest: float, matrix: Floats, labels: Floats, budget: GaussianBudget) -> None:
+        """Store each row z as its norm and its direction in whole numbers, so that sums of gradients are exact.
 
-        z are the given ``rows`` times ``matrix``; ``rows`` is overwritten, block by block, by their directions.
-        ``largest`` bounds the length of a given row, ``v`` are the labels, and ``budget`` pays for the sums.
+        z are the given ``rows`` times ``matrix``, which whitens them or is the identity; ``rows`` is overwritten by
+        the directions. ``largest`` bounds the length of a given row, and ``budget`` pays for the sums.
         """
-        self.v, self.budget = v, budget
+        self.labels, self.budget = labels, budget
         sizes = np.empty(len(rows))
         for start in range(0, len(rows), _BLOCK):
             block = slice(start, start + _BLOCK)
             z = project(rows[block], matrix, largest)
             sizes[block] = row_norms(z)
-            # any row is longer: unit vectors
+            # all rows but zeros are longer and so clipped to one norm: only the direction stays
             rows[block] = quantized(z, _SHORTEST, GRADIENT_BITS, sizes=sizes[block])[0]
         self.unit = steps_to_one(rows.shape[1], 1.0, GRADIENT_BITS)
         self.factors = Factors(rows, sizes, self.unit)
 
     def residuals(self, beta: Floats) -> Floats:
         """Return the labels minus the predictions at ``beta``."""
-        return self.v - self.factors.times(beta)
+        return self.labels - self.factors.times(beta)
 
     def gradient(self, residuals: Floats, clip: float, share: Fraction) -> Floats:
         """Return the noisy sum of the gradients, each clipped to ``clip``, for a share of the budget."""

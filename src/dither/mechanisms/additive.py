@@ -272,7 +272,8 @@ class Additive(ReleasesNumbers):
         return _one_or_all(result)
 
     def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
-        """Return an upper bound on ``P(release(value) >= threshold)`` for integers, to about ``2**-bits``.
+        """Return an upper bound on ``P(release(value) >= threshold)`` for integers: 1, the trivial one, if the noise
+        need not be positive for that or is asymmetric, and else one that is exact to about ``2**-bits``.
 
         An integer comes out as the multiple of the integer step that is nearest to value + noise: it reaches the
         threshold where the noise passes the middle between the first multiple from there on and the one before.
@@ -281,6 +282,7 @@ class Additive(ReleasesNumbers):
         edge = -(-threshold // step) * step - Fraction(step, 2) - value
         if edge <= 0 or not self._laws[0].symmetric:
             return Fraction(1)
+        # ``tail`` is in units of 2^-bits and has both sides of the noise, of which one counts
         return Fraction(self._laws[0].tail(edge / Fraction(self._scales[0]), bits)[1], 2 << bits)
 
     def _integer_error(self, i: int, width: float, tail: float) -> float:

@@ -229,7 +229,7 @@ class ColumnReader:
         """Return a column of the plan from its name and its section."""
         spec = _as_mapping(name, spec)
         null, other = _null(name, spec), spec.get("other")
-        expression = self._expression(name, spec)
+        expression = self._counted_expression(name, spec, f"columns.{name}")
         if "edges" in spec or "width" in spec:
             return self._binned(name, expression, spec, null, other)
         kind = self._kind(expression)
@@ -251,7 +251,7 @@ class ColumnReader:
         if lookup is not None and "lookup" in spec:
             raise InvalidArgument(f"lookups.{name}", "one lookup", "two", f"leave out lookup under nested.{name}")
         null, other = _null(name, spec), spec.get("other")
-        expression = self._expression(levels[-1], spec, f"nested.{name}")
+        expression = self._counted_expression(levels[-1], spec, f"nested.{name}")
         kind = self._kind(expression)
         places = read_lookup(
             self.table, name, levels, spec.get("lookup") if lookup is None else lookup, self._level_types(levels, kind),
@@ -265,10 +265,12 @@ class ColumnReader:
 
     # -- where the value of a row comes from ---------------------------------------------------------------------------
 
-    def _expression(self, name: str, spec: Mapping[str, Any], section: str | None = None) -> Expression:
+    def _counted_expression(self, name: str, spec: Mapping[str, Any], where: str) -> Expression:
         """Return the expression whose values are counted, from a section with ``column``, ``expression``, ``part`` or
-        ``period``."""
-        where = section or f"columns.{name}"
+        ``period``; the column called ``name`` if the section has neither of the first two.
+
+        ``where`` is the path of the section in errors.
+        """
         if all(key in spec for key in _SOURCES):
             raise InvalidArgument(where, "column or expression", "both", "leave one of them out")
         if "expression" in spec:
@@ -277,10 +279,10 @@ class ColumnReader:
             expression = Column(self._spelled(name, spec, where))
         for key, names, operation in (("part", PARTS, "date_part"), ("period", PERIODS, "date_trunc")):
             if key in spec:
-                expression = self._of_date(name, expression, key, spec[key], names, operation)
+                expression = self._of_date(f"{where}.{key}", expression, key, spec[key], names, operation)
         checked, kind = typed(expression, self._type)
         if kind is None:
-            raise InvalidArgument(f"columns.{name}", "values", "NULL always", "name a column of the card")
+            raise InvalidArgument(where, "values", "NULL always", "name a column of the card")
         return checked
 
     def _spelled(self, name: str, spec: Mapping[str, Any], section: str) -> str:
@@ -304,21 +306,20 @@ class ColumnReader:
         raise InvalidArgument(where, f"a column of {self.card.name}", repr(clip(given)), fix)
 
     def _of_date(
-        self, name: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
+        self, where: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
     ) -> Expression:
         """Return the part or the period of a date, after checks of its name and of the type of the column.
 
-        ``name`` is the name of the column in the plan, ``expression`` gives the date, ``key`` is "part" or "period",
-        ``given`` is the part that is wanted and ``names`` are those that exist. ``operation`` is the function of the
-        query tree.
+        ``where`` is the path in errors, ``expression`` gives the date, ``key`` is "part" or "period", ``given`` is the
+        part that is wanted and ``names`` are those that exist. ``operation`` is the function of the query tree.
         """
         if given not in names:
             got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
-            raise InvalidArgument(f"columns.{name}.{key}", ", ".join(names), got, f'write {key} = "month"')
+            raise InvalidArgument(where, ", ".join(names), got, f'write {key} = "month"')
         kind = self._kind(expression)
         if kind not in ("date", "timestamp"):
             raise InvalidArgument(
-                f"columns.{name}.{key}", "a column of dates or timestamps", f"one of type {kind}",
+                where, "a column of dates or timestamps", f"one of type {kind}",
                 f'name it by column = "…", or leave out {key}',
             )  # fmt: skip
         return Call(operation, (Literal("isodow" if given == "weekday" else given), expression))

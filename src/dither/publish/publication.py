@@ -220,11 +220,12 @@ def _row_order(domain: Domain, names: Sequence[str], levels: Levels) -> Any:
 
 
 def _weights_by_key(keys: Any, weights: Mapping[Any, Any]) -> list[Any]:
-    """Return the weight of each row of keys; 0 where none is given."""
+    """Return the weight of each row of keys, 0 where none is given; refuse weights of keys that are in no row."""
     columns = [column.to_pylist() for column in keys.columns]
     rows = columns[0] if len(columns) == 1 else [*zip(*columns, strict=True)]
     given = {key[0] if len(columns) == 1 and isinstance(key, tuple) else key: value for key, value in weights.items()}
-    unknown = [key for key in given if key not in {*rows}]
+    known = {*rows}
+    unknown = [key for key in given if key not in known]
     if unknown:
         expected = f"keys of {' × '.join(keys.column_names)}" + (", as tuples" if len(columns) > 1 else "")
         fix = f"write {rows[0]!r}, for example" if len(columns) > 1 else closest(str(unknown[0]), map(str, rows))

@@ -399,7 +399,11 @@ def _period(expression: Expression) -> str | None:
 
 
 def _domain_text(attribute: Attribute) -> str:
-    """Describe the keys of an attribute: their number, or the range of its bins."""
+    """Describe the domain of an attribute: the number of its keys, or number and range of its bins, and extra keys.
+
+    >>> _domain_text(Attribute.binned("age", [0, 18, 65], null=True))
+    '2 bins from 0 to 65, and NULL'
+    """
     size = attribute.sizes[-1] - attribute.null - (attribute.other is not None)
     extra = [*([] if attribute.other is None else [f"{attribute.other!r}"]), *(["NULL"] if attribute.null else [])]
     kind = "bins" if attribute.edges is not None else "keys"

@@ -478,8 +478,9 @@ def release(
     if answer is None:
         _keep_charge(table, charge.receipt)
 
-        def work() -> bytes:
-            """Compute the result from the rows of the people who paid."""
+        def computed() -> bytes:
+            """Return the result's bytes, from everybody's rows or those of the people who paid, in one state of the
+            tables; the temporary copy of those rows is deleted in any case."""
             try:
                 rows = contributors.remaining(charge.kept) if of_people else contributors.everybody
                 notes = ReleaseNotes(first_notes, accounts.people_notes(cost, paid=True))
@@ -493,7 +494,7 @@ def release(
             _keep_receipt(table, accounts.ledger.record_incident(charge))
 
         subject = f"{table.card.name}: the release charged in entry {charge.receipt.seq} of the ledger"
-        answer = hide_data_errors(work, table.incident_log, subject, incident)
+        answer = hide_data_errors(computed, table.incident_log, subject, incident)
     recorded = accounts.ledger.record(charge, answer)
     remaining = finish(table, recorded.receipt, analyst)
     return Paid(recorded.stored, recorded.receipt, recorded.replayed, remaining)

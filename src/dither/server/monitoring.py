@@ -154,7 +154,7 @@ class RequestLog(HttpMiddleware):
         self._metrics = metrics
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and log it when the response has been sent.
+        """Serve a request, and log it when the response has been sent; as status 500 if the app failed before.
 
         The request's id is the one in its header if that is a word, otherwise a new one.
         """
@@ -173,6 +173,9 @@ class RequestLog(HttpMiddleware):
         before = _current.set(request_id)
         try:
             await self.app(scope, receive, marked)
+        except Exception:
+            status = status or 500  # the server sends that itself
+            raise
         finally:
             if status:  # else the client was gone
                 route = self._metrics.count(scope, status)

@@ -305,7 +305,7 @@ def quantiles(
         raise InvalidArgument("q", "at least one number from 0 to 1", "none", "pass q=[0.25, 0.5, 0.75]")
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     if len(shares) == 2 and neighbors is ReplaceOne:
-        return _pair(column, shares, q)
+        return _two_quantiles(column, shares, q)
     single_share = len(shares) == 1
     epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or single_share else 2))
 
@@ -329,19 +329,20 @@ def quantiles(
     return [result[_share(item)] for item in q]
 
 
-def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
-    """Return two quantiles in the order of ``qs``, each for half of epsilon, so that the larger has the larger value.
+def _two_quantiles(column: _Column, shares: list[Fraction], q: Sequence[float]) -> list[Selected]:
+    """Return two quantiles in the order of ``q`` under ReplaceOne, each for half of epsilon; the larger has the larger
+    value.
 
-    ``shares`` are the two, exact and increasing. Where a record is replaced this costs less than the two levels of
-    :func:`quantiles`.
+    ``shares`` are the two numbers of ``q``, exact and increasing. Halving as in :func:`quantiles` would take two
+    levels, each at twice its cost under ReplaceOne: a quarter of epsilon for each quantile.
     """
-    targets = [_target_rank(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
+    targets = [_target_rank(share, column.values.size, column.epsilon / 2, ReplaceOne) for share in shares]
     positions = sorted(
         select_position(column.values, column.grid, column.lower, column.upper, item, column.source) for item in targets
     )
     triples = zip(shares, positions, targets, strict=True)
-    result = {q: column.estimate(position, target.rate) for q, position, target in triples}
-    return [result[_share(q)] for q in qs]
+    result = {share: column.estimate(position, target.rate) for share, position, target in triples}
+    return [result[_share(item)] for item in q]
 
 
 @spends_arguments

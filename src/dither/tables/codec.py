@@ -129,14 +129,19 @@ def from_json(document: object, hint: Any, where: str) -> Any:
     dither.InvalidArgument: rows: expected a whole number or null, got text. Fix: correct it.
     """
     try:
-        return _from_json(document, hint, where)
+        return _decode(document, hint, where)
     except RecursionError:
         pass
     raise InvalidArgument(where, "a value of moderate depth", "a deeper one", "simplify it")
 
 
-def _from_json(document: object, hint: Any, where: str, in_order: bool = False) -> Any:
-    """Return the value of an annotated type; ``in_order`` says that a mapping is written as a list of pairs."""
+def _decode(document: object, hint: Any, where: str, in_order: bool = False) -> Any:
+    """Return the value of an annotated type that a document describes; refuse a document that fits no type.
+
+    ``hint`` is the annotation; of a union, null, literals and containers are tried before dataclasses, and other
+    values last. ``where`` is the path of the document in errors. ``in_order`` says that a mapping is written as a list
+    of pairs.
+    """
     if hint is Any:
         return document if isinstance(document, (list, dict)) else constant(document, where)
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
@@ -151,7 +156,7 @@ def _from_json(document: object, hint: Any, where: str, in_order: bool = False) 
             return _decode_tuple(typing.get_args(option), document, where)
         if isinstance(origin, type) and issubclass(origin, Mapping):
             pairs = _pairs(document, where) if in_order else _object(document, where).items()
-            return {name: _from_json(item, typing.get_args(option)[1], f"{where}.{name}") for name, item in pairs}
+            return {name: _decode(item, typing.get_args(option)[1], f"{where}.{name}") for name, item in pairs}
         if origin is Guarantee:
             return _decode_guarantee(document, where)
     if nodes and isinstance(document, dict) and (len(nodes) == 1 or "is" in document):
@@ -161,7 +166,7 @@ def _from_json(document: object, hint: Any, where: str, in_order: bool = False) 
         value = constant(document, where) if plain else None
         if type(value) in plain:
             return value
-        if float in plain and (type(value) is int or isinstance(value, Fraction)):
+        if float in plain and (type(value) is int or isinstance(value, Fraction)):  # exact numbers stay exact
             return value
         if date in plain and type(value) is datetime:  # as in Python, where a timestamp is a date, too
             return value
@@ -180,7 +185,7 @@ def _decode_fields(document: dict[str, Any], allowed: list[type], where: str) ->
     given = fields(document, where, required, ("is", *(item.name for item in declared)))
     hints = _hints(cls)
     read = {
-        name: _from_json(item, hints[name], f"{where}.{name}", (cls, name) in _IN_ORDER)
+        name: _decode(item, hints[name], f"{where}.{name}", (cls, name) in _IN_ORDER)
         for name, item in given.items()
         if name != "is"
     }
@@ -196,10 +201,10 @@ def _hints(cls: type) -> dict[str, Any]:
 def _decode_tuple(parts: tuple[Any, ...], document: list[Any], where: str) -> tuple[Any, ...]:
     """Return a tuple from a list, with one type for each item or, with an ellipsis, one for all."""
     if parts[-1] is Ellipsis:
-        return tuple(_from_json(item, parts[0], f"{where}[{place}]") for place, item in enumerate(document))
+        return tuple(_decode(item, parts[0], f"{where}[{place}]") for place, item in enumerate(document))
     if len(document) != len(parts):
         raise InvalidArgument(where, f"{len(parts)} values", f"{len(document)}", f"list {len(parts)}")
-    return tuple(_from_json(item, part, where) for part, item in zip(parts, document, strict=True))
+    return tuple(_decode(item, part, where) for part, item in zip(parts, document, strict=True))
 
 
 def _pairs(document: object, where: str) -> list[tuple[str, Any]]:

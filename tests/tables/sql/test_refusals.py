@@ -68,7 +68,7 @@ REFUSED = [
     ("SELECT SUM(rows_per_person => 5, age) FROM visits", "last"),
     ("SELECT SUM(age, rows_per_person => 0) FROM visits", "rows_per_person"),
     ("SELECT SUM(age, rows_per_person => age) FROM visits", "constant"),
-    ("SELECT SUM(age, rows_per_person => 1, rows_per_person => 2) FROM visits", "once"),
+    ("SELECT SUM(age, rows_per_person => 1, rows_per_person => 2) FROM visits", "rows_per_person once"),
     ("SELECT COUNT(*, contribution_bounds_per_group => (1, 5)) FROM visits", "(0, k)"),
     ("SELECT COUNT(*, contribution_bounds_per_row => (0, 5)) FROM visits", "contribution_bounds_per_group"),
     (

@@ -289,16 +289,13 @@ _SEVERAL = "every coordinate moved by its own sensitivity at once"
 
 
 def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> Evidence:
-    """Return the evidence of noise under which coordinate i (or the whole vector) moves by at most
-    ``sensitivities[i]``."""
+    """Return the evidence of the privacy of additive noise; refuse noise for which there is no proof.
+
+    Two neighbors' answers differ in coordinate i, or as vectors if the noise is joint, by at most ``sensitivities[i]``.
+    """
     noise = mechanism.noise
     laws, scales = noise.laws, noise.scales
-    law_types = {type(law) for law in laws}
-    is_known = law_types in ({Normal}, {Staircase}) or all(law == Exponential(symmetric=True) for law in laws)
-    is_known &= law_types == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
-    is_known &= len(laws) == len(scales) == len(sensitivities) == (1 if noise.joint else len(noise.lattice_steps))
-    is_known &= all(math.frexp(step)[0] == 0.5 for step in noise.lattice_steps) and math.inf not in scales
-    if not is_known:
+    if not _has_proof(mechanism, len(sensitivities)):
         raise NotPrivate(
             "mechanism",
             "Laplace, normal or staircase noise, one law for each sensitivity, on a lattice of a power of two",
@@ -309,7 +306,7 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
         return no_noise("any answers that differ")
     if isinstance(laws[0], Normal):
         return _normal(mechanism, sensitivities, scales, laws[0])
-    if law_types == {Staircase}:
+    if isinstance(laws[0], Staircase):
         if noise.joint:
             raise NotPrivate(
                 "mechanism",
@@ -321,7 +318,22 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
         singles = [shift_evidence(law, sensitivity, scale) for law, sensitivity, scale in triples]
         return singles[0] if len(singles) == 1 else compose(*singles, pair=_SEVERAL, method=singles[0].method)
     real = _laplace(sensitivities, scales, laws[0])
+    # integers under Laplace get discrete noise, which is not the real law rounded
     return worst_of(real, _integers(sensitivities, scales)) if isinstance(mechanism, Laplace) else real
+
+
+def _has_proof(mechanism: Additive, count: int) -> bool:
+    """Return whether the proofs of this module cover the noise of a mechanism with ``count`` sensitivities."""
+    noise = mechanism.noise
+    law_types = {type(law) for law in noise.laws}
+    is_laplace = all(law == Exponential(symmetric=True) for law in noise.laws)
+    has_known_law = is_laplace or law_types in ({Normal}, {Staircase})
+    is_normal_under_rho = law_types == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
+    coordinates = 1 if noise.joint else len(noise.lattice_steps)
+    has_one_each = len(noise.laws) == len(noise.scales) == count == coordinates
+    steps_are_powers_of_two = all(math.frexp(step)[0] == 0.5 for step in noise.lattice_steps)
+    is_finite = math.inf not in noise.scales
+    return has_known_law and is_normal_under_rho and has_one_each and steps_are_powers_of_two and is_finite
 
 
 def _laplace(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -> Evidence:

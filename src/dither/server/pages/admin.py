@@ -232,10 +232,10 @@ def _after(visit: Visit) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
 
 
-def summary(entry: ChainEntry) -> str:
-    """Return a short description of an entry of the history.
+def details_of_entry(entry: ChainEntry) -> str:
+    """Return who signed a ledger entry and why, or what a charge costs and for which analyst; "" for other entries.
 
-    >>> summary(ChainEntry(3, "", "reopen", "t", None, None, {"signed_by": "ann", "reason": "disk"}, ""))
+    >>> details_of_entry(ChainEntry(3, "", "reopen", "t", None, None, {"signed_by": "ann", "reason": "disk"}, ""))
     'signed by ann: disk'
     """
     body = entry.body
@@ -264,7 +264,7 @@ def ledger(visit: Visit, verification: Verification | None = None, problem: Erro
     lines = [
         vars(entry)
         | {
-            "summary": summary(entry),
+            "details": details_of_entry(entry),
             "body": json.dumps(dict(entry.body), indent=2, ensure_ascii=False, default=str) if entry.body else "",
         }
         for entry in entries

@@ -380,6 +380,9 @@ def budget_meter(
 ) -> tuple[Meter | None, str]:
     """Return a budget meter from a limit, what is left of it and the cost of a question, and its unit, ε or ρ.
 
+    ``left=None`` means that nothing is left. There is no meter (None) without a limit, if limit and remainder are in
+    different units, and if more is left than the limit. A cost in another unit is not drawn.
+
     >>> from dither.guarantees import PureDP
     >>> budget_meter(PureDP(2), PureDP(1.5), PureDP(0.5))[0].now
     25.0
@@ -387,11 +390,11 @@ def budget_meter(
     if limit is None:
         return None, "ε"
     unit, size = _amount(limit)
-    rest_unit, rest = (unit, 0.0) if left is None else _amount(left)
-    if rest_unit != unit or rest > size:  # a limit that was raised in the ledger, and not yet in the card
+    left_unit, left_size = (unit, 0.0) if left is None else _amount(left)
+    if left_unit != unit or left_size > size:  # a limit that was raised in the ledger, and not yet in the card
         return None, unit
-    cost_unit, added = (unit, 0.0) if cost is None else _amount(cost)
-    return meter(max(size - rest, 0.0), size, added if cost_unit == unit else 0.0), unit
+    cost_unit, cost_size = (unit, 0.0) if cost is None else _amount(cost)
+    return meter(size - left_size, size, cost_size if cost_unit == unit else 0.0), unit
 
 
 def _amount(guarantee: Guarantee) -> tuple[str, float]:

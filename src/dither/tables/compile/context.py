@@ -76,7 +76,7 @@ class Statement:
 class RowCodes(Protocol):
     """The place of each row in a public domain, as whole numbers; rows outside the domain do not count."""
 
-    def clauses(self, find: Lookup, name: str) -> tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]:
+    def code_columns(self, find: Lookup, name: str) -> tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]:
         """Return the columns, joins and conditions that give each row its code; names begin with ``name``."""
 
 
@@ -184,8 +184,8 @@ class StatementContext:
             else:
                 parts.append(alias(typed.node, f"g{i}"))
         for i, item in enumerate(self.codes):
-            code_columns, code_joins, code_conditions = item.clauses(self.find, f"c{i}")
-            parts, joins, conditions = parts + code_columns, joins + code_joins, conditions + code_conditions
+            codes, code_joins, code_conditions = item.code_columns(self.find, f"c{i}")
+            parts, joins, conditions = parts + codes, joins + code_joins, conditions + code_conditions
         if self.card.unit is not None or with_person:
             parts.append(alias(self._who, "u"))
         return select(parts or [alias(integer(1), "one")], self._rows, joins=joins, where=conditions)

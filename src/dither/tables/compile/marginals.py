@@ -136,7 +136,7 @@ class BinCodes:
             got = f"{len(self.edges) - 1:,}"
             raise InvalidArgument(f"edges of {self.title}", f"at most {MOST_BINS:,} bins", got, "use wider bins")
 
-    def clauses(self, find: Lookup, name: str) -> Clauses:
+    def code_columns(self, find: Lookup, name: str) -> Clauses:
         """Return the code, by comparisons with the edges alone: a product, as for many even bins of a histogram, may be
         rounded across an edge, and values on edges are common. NaN is NULL, as everywhere."""
         value = self.value
@@ -242,12 +242,13 @@ class KeyCodes:
         """The columns of codes beside the keys; their places where no table has the attribute."""
         return {f"i{level}": codes for level, codes in self.codes.items()} or {"i": np.arange(len(self.keys))}
 
-    def clauses(self, find: Lookup, name: str) -> Clauses:
-        """Return the columns with the codes, the joins and the conditions that they need, by whatever is fastest.
+    def code_columns(self, find: Lookup, name: str) -> Clauses:
+        """Return a column of codes for each level, and the joins and conditions that they need.
 
-        That is the difference to the first of consecutive whole numbers, comparisons with a few keys, or a join with a
-        table that has each of them once. ``find`` looks up the SQL of a column; ``name`` is the beginning of the
-        columns' names, which end in the level.
+        A code is the difference to the first key, if the keys are few consecutive whole numbers numbered from 0, else
+        from comparisons with few keys, and for more keys, or staged ones, from a join with a table that has each of
+        them once. ``find`` looks up the SQL of a column; ``name`` is the beginning of the columns' names, which end in
+        the level.
         """
         typed = expressions.key(self.value, find)
         x, missing = typed.node, nodes.is_null(typed.node)
@@ -256,6 +257,7 @@ class KeyCodes:
             keys = self._typed_keys(typed.type).to_pylist()
             if typed.type == "integer" and keys == [*range(keys[0], keys[0] + len(keys))] and self._is_flat:
                 low, high = nodes.literal(keys[0]), nodes.literal(keys[-1])
+                # clamped first: for a value outside the keys the difference could overflow
                 held = nodes.call("LEAST", nodes.call("GREATEST", x, low), high)
                 places = dict.fromkeys(self.codes, binary("-", held, low))
                 listed = Listed(nodes.between(x, low, high), missing, places)
@@ -386,7 +388,7 @@ class ValueCodes:
         """How many codes there are."""
         return len(self.edges)
 
-    def clauses(self, find: Lookup, name: str) -> Clauses:
+    def code_columns(self, find: Lookup, name: str) -> Clauses:
         """Return the code as a column, by comparisons alone."""
         x, card = find(Column(self.column))
         missing = nodes.is_null(x)
@@ -404,7 +406,7 @@ class WholeCodes:
     column: str
     codes: int = 2
 
-    def clauses(self, find: Lookup, name: str) -> Clauses:
+    def code_columns(self, find: Lookup, name: str) -> Clauses:
         """Return the code as a column. NaN is not whole on any engine, whatever it is equal to there."""
         x = nodes.cast(find(Column(self.column))[0], "number")
         missing = binary("or", nodes.is_null(x), expressions.is_nan(x))

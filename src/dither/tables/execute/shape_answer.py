@@ -388,7 +388,7 @@ def shape_answer(
         for name, column in shown.items()
         if isinstance(column, Column) and column.name in noisy.probabilities
     }
-    errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown, confidence)
+    errors |= _simulated_errors(plan, noisy, options, lines, kept, shown, confidence)
     errors = {name: errors[name] for name in shown if name in errors}
     limit_errors = {
         name: tuple(noisy.limit_errors[column.name][line["\0place"]] for line in kept)
@@ -419,7 +419,7 @@ def shape_answer(
     )
 
 
-def _errors_of_arithmetic(
+def _simulated_errors(
     plan: AggregationPlan,
     noisy: NoisyTable,
     options: ReleaseOptions,
@@ -428,8 +428,15 @@ def _errors_of_arithmetic(
     shown: Mapping[str, Expression],
     confidence: float,
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return the errors of columns that are computed from aggregates, by simulation; none for a column that uses an
-    aggregate whose noise has no known law."""
+    """Return the errors of columns computed from aggregates, such as a ratio: the spread of the expression over
+    simulated noisy tables.
+
+    ``lines`` are the rows of the noisy table and ``kept`` those that are shown, each with its index in ``lines`` under
+    "\\0place". The result has an error for each kept row, None where the simulation gives no valid one. A column is
+    missing if it is text or a truth value, or uses an aggregate whose noise has no known law, such as a quantile; all
+    are missing where there are too many groups, and for intervals of the population, as only noise is simulated and
+    not the drawing of the sample.
+    """
     computed = {
         name: item
         for name, item in shown.items()
@@ -493,7 +500,7 @@ def _post_processed(
         [item.rows(item.noisy.answers, options) for item in released],
     )
     if result is None:
-        return _without_sql(released, cost, options, notes)
+        return _unprocessed_answer(released, cost, options, notes)
     groups = {name for item in released for name in item.groups}
     rows = sum(len(item.noisy.keys) for item in released)
     confidence = chosen_confidence(len(result.rows), rows) if chooses_by_noise(post.sql, groups) else CONFIDENCE
@@ -515,10 +522,10 @@ def _post_processed(
     )
 
 
-def _without_sql(
+def _unprocessed_answer(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
-    """Return the stacked noisy tables as the answer."""
+    """Return the noisy tables, one below the other, as the answer to a question whose SQL failed after the charge."""
     tables = []
     for item in released:
         rows = item.rows(item.noisy.answers, options)

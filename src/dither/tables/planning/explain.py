@@ -360,7 +360,7 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
         *about_rows,
         *held_notes(plan),
         *(unseen_bounds_notes(plan) if plan.automatic else ()),
-        *interval_notes(plan),
+        *error_notes(plan),
         *empty_group_notes(plan),
     )
 
@@ -475,8 +475,9 @@ def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     return (*dict.fromkeys(result), *person_sum_notes(plan))
 
 
-def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return notes on errors that are not in the answer's table, or that are more than noise."""
+def error_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return notes on errors: that they include the sampling of a population; how far off in rank a quantile, extreme
+    or mode may be; and that values have no interval."""
     result = []
     if plan.population:
         result.append(Note("population"))
@@ -484,27 +485,27 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
         cluster = max((most_rows_of_a_person(plan, limit) for limit in limits), default=1.0)
         if cluster > 1:
             result.append(Note("population_clusters", {"factor": math.sqrt(cluster)}))
-    if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
+    if "max_rows" in plan.automatic:  # what follows depends on this limit, which is still to be chosen
         return tuple(result)
     for choice in plan.choices:
-        one = 1 << plan.bin_limits(choice.aggregate).bits()
+        row = 1 << plan.bin_limits(choice.aggregate).bits()  # what a row of weight 1 adds to its bin
         width = _bin_width(plan, choice.name, choice.aggregate)
-        gap = choice.mechanism.error(choice.bins) / one
+        gap = choice.mechanism.error(choice.bins) / row
         if choice.aggregate.kind == "mode":
             result.append(Note("mode_gap", {"name": choice.name, "rows": gap}))
         else:
-            beyond = inside_rank(plan, choice) / one + gap
+            beyond = inside_rank(plan, choice) / row + gap
             result.append(Note("extreme_rank", {"name": choice.name, "rows": beyond, "bin_width": width}))
     for ranked in plan.quantiles:
-        if ranked.interval is None:
-            one = 1 << plan.bin_limits(ranked.aggregate).bits()
-            gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
+        if ranked.interval is None:  # else the interval shows the error
+            row = 1 << plan.bin_limits(ranked.aggregate).bits()
+            gaps = {name: gap / row for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
             for name, share in ranked.shares.items():
                 width = _bin_width(plan, name, ranked.aggregate)
                 result.append(Note("quantile_rank", {"name": name, "rows": gaps[share], "bin_width": width}))
     chosen: list[BinChoice | Quantiles] = [*plan.choices, *plan.quantiles]
-    forecast = all(has_forecast(plan, name) for ranked in plan.quantiles for name in ranked.shares)
-    if any(item.interval is None for item in (plan.choices if forecast else chosen)):
+    quantiles_have_errors = all(has_forecast(plan, name) for ranked in plan.quantiles for name in ranked.shares)
+    if any(item.interval is None for item in (plan.choices if quantiles_have_errors else chosen)):
         result.append(Note("no_interval"))
     return tuple(result)
 

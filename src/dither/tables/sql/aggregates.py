@@ -426,7 +426,8 @@ def _types(card: Card) -> Types:
 
 
 def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
-    """Split an aggregate into its name, arguments, bounds, and the clauses FILTER and WITHIN GROUP that follow it."""
+    """Split an aggregate into its name, arguments, bounds, ``rows_per_person``, and the clauses FILTER and WITHIN GROUP
+    that follow it."""
     condition = ordered = None
     if isinstance(node, exp.Filter):
         refuse_other_parts(node, "this", "expression")
@@ -441,7 +442,7 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
                 "WITHIN GROUP (ORDER BY x)", "several keys, or DESC", "order by one column, rising; for DESC ask 1 - p"
             )
         ordered = keys[0].this
-    if not isinstance(node, exp.Anonymous):
+    if not isinstance(node, exp.Anonymous):  # the parser reads every call of a function, COUNT too, as this node
         raise refuse_sql("an aggregate", node.key.upper(), "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
     refuse_other_parts(node, "this", "expressions")
     args, named = [], {}
@@ -449,7 +450,9 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
     for item in node.expressions:
         if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
             key = item.this.name.lower()
-            if key == PER_PERSON and rows_per_person is None:
+            if key == PER_PERSON:
+                if rows_per_person is not None:
+                    raise refuse_sql(f"{PER_PERSON} once", "it twice", "leave one of them out")
                 rows_per_person = arguments.whole(number(item.expression, key), key)
                 continue
             if key not in (PER_ROW, PER_GROUP) or key in named:

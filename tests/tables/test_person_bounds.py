@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dither as dp
@@ -246,3 +247,23 @@ def test_one_person_moves_what_reaches_a_mechanism_by_no_more_than_is_paid_for(a
         pure, normal = losses(plan, one, other)
         assert normal == 0
         assert pure <= 1 + 1e-9
+
+
+def test_averages_of_what_people_have_reach_over_a_gap():
+    """One in 20 people has 80 rows, all others about 2: bounds stopped at the gap, and the ± was that of the noise."""
+    generator = np.random.default_rng(15)
+    number = np.where(np.arange(4000) % 20 == 0, 80, 1 + generator.poisson(1, 4000))
+    who = np.repeat(np.arange(4000), number)
+    rows = pa.table(
+        {"who": who, "v": np.round(np.where(number[who] == 80, 100, 10) + generator.normal(0, 3, len(who)), 1)}
+    )
+    sums = np.bincount(who, rows["v"].to_numpy())
+    per_person = "(SELECT who, COUNT(*) AS c, SUM(v) AS s FROM t GROUP BY who) AS x"
+    limits = {"bounds": {"v": (0, 1000)}, "max_rows": "auto", "max_groups": "auto"}
+    with dp.open(rows, unit="who", name="t", budget=dp.PureDP(100), **limits) as table:
+        for _ in range(3):
+            sql = f"SELECT AVG(c) AS c, AVG(s) AS s, STDDEV(s) AS d FROM {per_person}"
+            answer = table.sql(sql).release(2, again=True, force=True)
+            (row,) = answer.dicts()
+            for name, true in {"c": number.mean(), "s": sums.mean(), "d": sums.std(ddof=1)}.items():
+                assert abs(row[name] - true) <= answer.errors[name][0] < true, (name, row[name], true)

@@ -83,6 +83,8 @@ def test_edges_are_round_increasing_and_few():
 
     for_each(cases, check)
     assert number_edges((0, 62), True) == tuple(range(64))
+    smallest = number_edges((0, 5e-324), False)  # of which no part is a number
+    assert list(smallest) == sorted({*smallest}) and smallest[0] == 0 < 5e-324 < smallest[-1]
 
 
 @each("period", [(date(2024, 1, 1), date(2024, 1, 1)), (date(2013, 1, 1), date(2013, 12, 31)),
@@ -93,6 +95,10 @@ def test_edges_of_dates(period):
     assert 1 <= len(edges) - 1 <= MOST_BINS
     assert period is None or edges[0] == period[0]
     assert date_edges(period, "timestamp") == tuple(datetime(day.year, day.month, day.day) for day in edges)
+
+
+def test_the_last_day_of_the_calendar_has_a_bin():
+    assert date_edges((date.max, date.max), "date") == (date(9999, 12, 30), date.max)
 
 
 def test_classes_have_a_good_part_of_people_or_rows():

@@ -299,11 +299,11 @@ def _to_farther_end(value: float, public: tuple[float, float] | None) -> float |
 
 
 def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
-    """Return the middle of a bin, rounded if ``whole``; bins of single whole numbers have that number."""
+    """Return the middle of a bin, as a whole number if ``whole``; bins of single whole numbers have that number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
     middle = low if isinstance(low, int) else (low + high) / 2
-    return round(middle) if whole else middle
+    return round(middle) if whole else float(middle)
 
 
 def rehearse(plan: AggregationPlan, frame: StatementContext, engine: Any) -> None:

@@ -57,10 +57,11 @@ values may be beyond them: then there are no bounds, and no answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -78,6 +79,7 @@ from dither.tables.planning.top_keys import GroupKeys, choose_keys
 from dither.tables.query.tree import Aggregate, Expression, Query
 
 if TYPE_CHECKING:
+    from dither.tables.planning.choose import Correction
     from dither.tables.planning.sketch import Sketched
 
 SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fraction(1, 20)}
@@ -153,6 +155,8 @@ class Choices(NamedTuple):
     """The keys of the largest groups, where they were not public."""
     sketched: Sketched | None = None
     """What was chosen by a sketch of the rows."""
+    corrections: Mapping[str, Correction] = MappingProxyType({})
+    """What follows for answers from bounds that were chosen for values without public ones."""
 
 
 def stand_in(plan: AggregationPlan) -> Choices:
@@ -223,13 +227,14 @@ def choose_limits(
             notes = [said if note.kind == "rows_chosen" else note for note in notes]
         if own or sketched.corrections:  # what is left out is in the answers, and in their ±
             notes = [note for note in notes if note.kind != "left_out"]
-    bounds, unknown, again = _bounds(plan, query, context, run, notes)
+    bounds, unknown, again, corrections = _bounds(plan, query, context, run, notes)
     keys: GroupKeys | None = None
     if plan.top is not None and plan.top_keys is not None:
         keys, note = choose_keys(plan.top, plan.top_keys, context, run)
         notes.append(note)
+    query = _bounded(query, bounds)
     return Choices(
-        _bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again, keys, sketched
+        query, groups, rows, norm, unknown, clipped_share, notes, memberships, again, keys, sketched, corrections
     )
 
 
@@ -339,14 +344,15 @@ def _bounds(
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
     notes: list[Note],
-) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], Fraction]:
-    """Return bounds of the aggregates that have none, the names of those without bounds in reach, and the epsilon of
-    second histograms.
+) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], Fraction, dict[str, Correction]]:
+    """Return bounds of the aggregates that have none, the names of those without bounds in reach, the epsilon of second
+    histograms, and corrections for what bounds leave out of values without public ones.
 
     Without bounds there is no answer, so that what is left for it would be lost. A share of that is spent on a second
     histogram where the first one shows none: the cost of the question, which is charged already, stays the same.
     """
     bounds: dict[str, tuple[float, float]] = {}
+    corrections: dict[str, Correction] = {}
     unknown: list[str] = []
     asked = [name for name, item in query.aggregates.items() if item.bounds == "auto" and item.value is not None]
     left = plan.guarantee.exact[0] - sum(plan.automatic.values(), Fraction(0))
@@ -361,16 +367,21 @@ def _bounds(
         edges, whole, is_stated = _edges(aggregate.value, context.find)
         lines = run(statements.bins(alone, aggregate.value, edges, None))
         sensitivity = int(statements.bin_limits(limits).sensitivity())
-        chosen = choose_bounds(*_noisy(lines, len(edges) - 1, sensitivity, epsilon), edges, is_stated)
+        noisy, mechanism = _noisy(lines, len(edges) - 1, sensitivity, epsilon)
+        chosen = choose_bounds(noisy, mechanism, edges, is_stated)
         if isinstance(chosen, Unseen):
             again += each_again
             epsilon, spent = each_again, epsilon + each_again
-            chosen = choose_bounds(*_noisy(lines, len(edges) - 1, sensitivity, epsilon), edges, is_stated)
+            noisy, mechanism = _noisy(lines, len(edges) - 1, sensitivity, epsilon)
+            chosen = choose_bounds(noisy, mechanism, edges, is_stated)
         if isinstance(chosen, Unseen):
             bounds[name] = (0, 1)
             unknown.append(name)
             notes.append(Note("bounds_not_found", {"name": name, "epsilon": float(spent), "factor": chosen.factor}))
             continue
+        if not is_stated and aggregate.kind in _BY_TAILS:
+            scale = float(np.asarray(mechanism.scale)) / sensitivity
+            chosen, corrections[name] = _with_tails(chosen, noisy / sensitivity, scale, edges, plan, aggregate)
         low, high = chosen.low, chosen.high
         if whole:
             low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
@@ -379,7 +390,62 @@ def _bounds(
         notes.append(
             Note("bounds_chosen", {"name": name, "low": low, "high": high, "epsilon": float(epsilon), **beyond})
         )
-    return bounds, tuple(unknown), again
+    return bounds, tuple(unknown), again, corrections
+
+
+_BY_TAILS = ("sum", "mean", "var", "std")
+_FARTHEST = 1024.0
+"""So many times as large as what is seen for certain, values without public bounds are looked for."""
+_OVER_A_GAP = 1e-3
+"""The probability with which noise alone makes bounds reach to any of these bins."""
+
+
+def _with_tails(
+    chosen: ChosenBounds,
+    people: NDArray[np.float64],
+    scale: float,
+    edges: tuple[float, ...],
+    plan: AggregationPlan,
+    aggregate: Aggregate,
+) -> tuple[ChosenBounds, Correction]:
+    """Return bounds of values without public ones that also reach over a gap, to bins that noise of this ``scale``
+    alone fills with a probability of :data:`_OVER_A_GAP`; and how uncertain that makes an answer what may be beyond
+    them, by the model of values that profiles have (:mod:`dither.tables.planning.table_model`)."""
+    from dither.tables.card.profile import NoisyHistogram
+    from dither.tables.planning import choose
+    from dither.tables.planning.table_model import People, Values  # which need what is here
+
+    reach = _FARTHEST * max(abs(chosen.low), abs(chosen.high))
+    kept = [place for place in range(len(people)) if max(abs(edges[place]), abs(edges[place + 1])) <= reach]
+    first, last = kept[0], kept[-1] + 1
+    filled = [place for place in kept if people[place] > scale * math.log(len(kept) / (2 * _OVER_A_GAP))]
+    low = min([chosen.low, *(edges[place] for place in filled)])
+    high = max([chosen.high, *(edges[place + 1] for place in filled)])
+    inside = np.array([low <= edges[place] and edges[place + 1] <= high for place in range(len(people))])
+    share, total = max(float(people[~inside].sum()), 0.0), max(float(people.sum()), 1.0)
+    most = share + _noise_of_bins(int((~inside).sum()), scale)
+    chosen = chosen._replace(low=low, high=high, share=share / total, most=most / total)
+    histogram = NoisyHistogram(edges[first : last + 1], tuple(people[first:last].tolist()), scale=scale)
+    values = Values.of_histogram(histogram, None)
+    if values is None:
+        return chosen, choose.Correction()
+    groups = None if not plan.query.groups else [1 / _assumed_groups(plan)] * _assumed_groups(plan)
+    known, bounds = choose.Known.of(People.of_one_row(total), groups), (low, high)
+    if aggregate.kind == "mean":
+        correction = choose.choose_mean(known, values, bounds, 1.0, free=False).correction
+    elif aggregate.kind == "sum":
+        correction = choose.choose_sum(known, values, bounds, 1.0, alone=True, free=False).correction
+    else:
+        correction = choose.choose_variance(
+            known, values, bounds, 1.0, root=aggregate.kind == "std", free=False
+        ).correction
+    return chosen, replace(
+        correction,
+        factor=1.0,
+        shift=0.0,
+        deviation=math.hypot(correction.deviation, correction.shift),
+        relative=math.hypot(correction.relative, correction.factor - 1),
+    )
 
 
 def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ...], bool, bool]:

@@ -440,7 +440,7 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
     known = (charged.keys, charged.ties) if choices.keys is None else choices.keys
     settled = aggregation_of(query, charged.card, options, charged.shared_bounds, known)
     by = charged if choices.sketched is None else choices.sketched
-    settled = replace(settled, corrections=by.corrections, expected=by.expected)
+    settled = replace(settled, corrections={**by.corrections, **choices.corrections}, expected=by.expected)
     result = settled.with_budget(left, _delta_left(charged, delta[0] if delta else None))
     return replace(result, top=charged.top, top_keys=charged.top_keys)
 

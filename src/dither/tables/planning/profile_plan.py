@@ -76,6 +76,8 @@ _CONFIDENCE = 0.95
 _BITS = 80
 _FINEST = 4096
 """The finest bin is this part of the width, about 0."""
+_NARROWEST = 1e-290
+"""The least width, of which parts are still numbers."""
 _FAR, _NEAR = 1e12, 1e-3
 """Between which sizes numbers without bounds are looked for."""
 _ROUND = (
@@ -339,7 +341,7 @@ def number_edges(bounds: tuple[float, float] | None, whole: bool) -> tuple[float
         low, high = math.ceil(low), math.floor(high) + 1
         if high - low <= MOST_BINS:
             return tuple(range(int(low), int(max(high, low + 1)) + 1))
-    high = max(high, math.nextafter(low, math.inf))
+    high = max(high, math.nextafter(low, math.inf), low + _NARROWEST)
     smallest, largest = sorted((abs(low), abs(high)))
     if low <= 0 <= high:
         smallest = _NEAR if bounds is None else (high - low) / _FINEST
@@ -398,6 +400,8 @@ def date_edges(period: tuple[date, date] | None, type: Type) -> tuple[date, ...]
         edges = [first, *(day for day in (date(m // 12, m % 12 + 1, 1) for m in starts) if first < day <= last)]
     edges.append(date.fromordinal(min(last.toordinal() + 1, date.max.toordinal())))
     edges = list(dict.fromkeys(edges))
+    if len(edges) == 1:  # the last day of the calendar
+        edges.insert(0, date.fromordinal(edges[0].toordinal() - 1))
     return tuple(edges) if type == "date" else tuple(datetime(day.year, day.month, day.day) for day in edges)
 
 

@@ -31,6 +31,7 @@ from dither.tables.sql.parse import parse
 from tables.kept_databases import databases_kept
 from tables.neighbors import random_sql, random_tables
 from tables.neighbors.comparison import Finding, table_pair
+from tables.neighbors.random_profiles import random_profile
 from tables.neighbors.random_sql import RandomQuestion
 
 pytestmark = [pytest.mark.slow]
@@ -47,8 +48,15 @@ def seeds(part: int) -> random.Random:
 
 
 @databases_kept()
-def search(questions: int, folder: Any, seeds: random.Random, of_a_table: int = QUESTIONS_OF_A_TABLE) -> Counter[str]:
-    """Check random questions, and count what they were like; a finding is raised."""
+def search(
+    questions: int,
+    folder: Any,
+    seeds: random.Random,
+    of_a_table: int = QUESTIONS_OF_A_TABLE,
+    with_profiles: bool = False,
+) -> Counter[str]:
+    """Check random questions, and count what they were like; a finding is raised. ``with_profiles`` the card has a
+    random profile for each."""
     counts: Counter[str] = Counter()
     for _ in range(questions // of_a_table):
         table_seed = seeds.getrandbits(48)
@@ -56,6 +64,8 @@ def search(questions: int, folder: Any, seeds: random.Random, of_a_table: int = 
             for _ in range(of_a_table):
                 question_seed = seeds.getrandbits(48)
                 question = RandomQuestion(random.Random(question_seed), pair.card.unit)
+                if with_profiles:
+                    _profile(pair, question, question_seed)
                 counts.update(_checked(pair, question, table_seed, question_seed))
     return counts
 
@@ -69,10 +79,21 @@ def _checked(pair: Any, question: RandomQuestion, table_seed: int, question_seed
     return ["refused"] if plan is None else ["accepted", *features(plan)]
 
 
-def check_one(table_seed: int, question_seed: int, folder: Any) -> None:
+def _profile(pair: Any, question: RandomQuestion, seed: int) -> None:
+    """Give the card the random profile of a question, which mostly leaves limits to it."""
+    pick = random.Random(f"profile {seed}")
+    pair.card = replace(pair.card, profile=random_profile(pick, replace(pair.card, profile=None)))
+    if pick.random() < 0.8:
+        question.options["max_rows"] = "auto"
+
+
+def check_one(table_seed: int, question_seed: int, folder: Any, with_profile: bool = False) -> None:
     """One question about one table again."""
     with table_pair(random.Random(table_seed), folder) as pair:
-        pair.check(RandomQuestion(random.Random(question_seed), pair.card.unit))
+        question = RandomQuestion(random.Random(question_seed), pair.card.unit)
+        if with_profile:
+            _profile(pair, question, question_seed)
+        pair.check(question)
 
 
 def features(plan: QuestionPlan) -> list[str]:
@@ -83,6 +104,8 @@ def features(plan: QuestionPlan) -> list[str]:
         result.append(f"norm {part.limits.norm}")
         result.append("private keys" if part.selection is not None else "public keys" if part.keys else "one group")
         result += ["automatic"] if part.automatic else []
+        result += ["profiled"] if part.profiled is not None else []
+        result += ["own limits" for item in part.query.aggregates.values() if item.rows_per_person is not None]
         result += ["top keys"] if part.top_keys is not None else []
         result += ["join"] if part.query.joins else []
         result += ["relation"] if part.query.source is not None else []
@@ -104,6 +127,14 @@ def test_neighbors_can_tell_no_more_than_is_charged(part, tmp_path):
         "sum", "mean", "var", "std", "min", "max", "quantile", "mode", "corr",
     }  # fmt: skip
     assert expected <= counts.keys()
+
+
+def test_a_profile_lets_neighbors_tell_no_more(tmp_path):
+    """Limits, bounds and corrections by a random profile for each question: they are the same for neighbors."""
+    number = max(QUESTIONS // 4, 60) if "NEIGHBOR_QUESTIONS" in os.environ else 60
+    counts = search(number, tmp_path, seeds(PARTS), of_a_table=20, with_profiles=True)
+    assert counts["accepted"] > 0.5 * number, counts
+    assert {"profiled", "own limits", "public keys", "mean"} <= counts.keys()
 
 
 def test_the_generator_asks_about_every_operation():

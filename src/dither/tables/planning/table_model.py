@@ -399,7 +399,7 @@ def _tail(edges: Floats, weights: Floats, deviation: float, rest: range, side: l
             probabilities.append((1 - _NOTHING - _SEPARATE) * of_scale * of_mass)
     for width in _WIDTHS:
         farthest = width * (max(run.high for run in side) - min(run.low for run in side))
-        shape = np.clip((farthest - near) / (far - near), 0.0, 1.0) * (far - near)
+        shape = np.clip(farthest - near, 0.0, far - near)
         for factor in _HIDDEN:
             masses.append(factor * deviation * shape / max(float(shape.sum()), 1e-300))
             probabilities.append(_SEPARATE / len(_WIDTHS) / len(_HIDDEN))

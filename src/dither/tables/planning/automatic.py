@@ -408,15 +408,15 @@ def _with_tails(
     plan: AggregationPlan,
     aggregate: Aggregate,
 ) -> tuple[ChosenBounds, Correction]:
-    """Return bounds of values without public ones that also reach over a gap, to bins that noise of this ``scale``
+    """Return bounds of values without public ones that also farthest over a gap, to bins that noise of this ``scale``
     alone fills with a probability of :data:`_OVER_A_GAP`; and how uncertain that makes an answer what may be beyond
     them, by the model of values that profiles have (:mod:`dither.tables.planning.table_model`)."""
     from dither.tables.card.profile import NoisyHistogram
     from dither.tables.planning import choose
     from dither.tables.planning.table_model import People, Values  # which need what is here
 
-    reach = _FARTHEST * max(abs(chosen.low), abs(chosen.high))
-    kept = [place for place in range(len(people)) if max(abs(edges[place]), abs(edges[place + 1])) <= reach]
+    farthest = _FARTHEST * max(abs(chosen.low), abs(chosen.high))
+    kept = [place for place in range(len(people)) if max(abs(edges[place]), abs(edges[place + 1])) <= farthest]
     first, last = kept[0], kept[-1] + 1
     filled = [place for place in kept if people[place] > scale * math.log(len(kept) / (2 * _OVER_A_GAP))]
     low = min([chosen.low, *(edges[place] for place in filled)])

@@ -212,7 +212,7 @@ def _by_profile(
     result = profiled_rows(query, card, max_rows == "auto")
     if result is None:
         return None, max_groups, max_rows
-    several = result.approximate and float(result.people.sizes.max()) > 1
+    several = result.approximate and result.people.most_rows > 1
     if max_rows == "auto" and several and may_learn and kinds & _ADDED and kinds <= set(CHOSEN) and not private:
         result = replace(result, to_learn=True, limits_free=True)
         max_groups = 1 if max_groups == "auto" else max_groups

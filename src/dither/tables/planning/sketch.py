@@ -147,6 +147,7 @@ def by_sketch(
         table, people = TableProfile(histogram), People.of_histogram(histogram)
         rows = ProfiledRows(table, people, False, limits_free=own, sketched=known, limit=limits_of_rows)
         if plan.profiled is not None:
+            people = people.up_to(plan.profiled.people.most_rows)  # a condition gives nobody more rows
             rows = replace(plan.profiled, people=people, approximate=False, limits_free=True)
     left = plan.guarantee.exact[0] - sum(plan.automatic.values(), Fraction(0))
     every = own or of_people is None

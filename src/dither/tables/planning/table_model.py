@@ -77,6 +77,8 @@ _LEAST_PROBABLE = 0.003
 _CAUTION = 1.5
 """By how much wider intervals are, for what may be hidden, than by these probabilities: they were chosen for small
 errors on 209 columns of real tables, and with this factor intervals hold the truth of as many as they say."""
+_NOBODY = 0.1
+"""Fewer people than this are taken to be none."""
 _EXAMPLES, _GOLDEN = 5, (math.sqrt(5) - 1) / 2
 """How many examples of noise a forecast is made with; the golden ratio, whose multiples are spread evenly."""
 _PARTS = 8
@@ -180,6 +182,27 @@ class People:
         of_noise = math.sqrt(float(self.deviations**2 @ beyond**2))
         return missing, math.hypot(max(most - missing, missing - least) / 1.96, of_noise)
 
+    @cached_property
+    def most_rows(self) -> float:
+        """The most rows that anybody is expected to have: behind it there are fewer than :data:`_NOBODY` people."""
+        expected = self.weights @ self.possible
+        largest = self.sizes.max(axis=1)
+        order = np.argsort(-largest)
+        behind = np.cumsum(expected[order])
+        return float(largest[order][min(int(np.searchsorted(behind, _NOBODY)), len(order) - 1)])
+
+    def up_to(self, most: float) -> People:
+        """Return the people, none of whom has more rows than ``most``."""
+        inside = self.sizes.min(axis=1) <= most
+        tails = None if self.tails is None else self.tails * inside
+        return replace(
+            self,
+            sizes=np.minimum(self.sizes, max(most, 1.0)),
+            possible=self.possible * inside,
+            deviations=self.deviations * inside,
+            tails=tails,
+        )
+
     def thinned(self, share: float) -> People:
         """Return the people after a condition that keeps this share of the rows: as likely each row by itself as all
         rows of some people."""
@@ -214,7 +237,9 @@ class People:
         places = (np.arange(_EXAMPLES * len(EDGES)) + 0.5) * _GOLDEN % 1 * 2 - 1  # evenly between -1 and 1
         noises = -np.sign(places) * np.log1p(-np.abs(places)) / epsilon
         return tuple(
-            People.of_histogram(NoisyHistogram(edges, tuple(np.rint(counts + noise).tolist()), scale=1 / epsilon))
+            People.of_histogram(
+                NoisyHistogram(edges, tuple(np.rint(counts + noise).tolist()), scale=1 / epsilon)
+            ).up_to(self.most_rows)
             for noise in noises.reshape(_EXAMPLES, -1)
         )
 
@@ -645,20 +670,54 @@ class Values:
         share = float(fine.shares[kept].sum())
         if share <= _SEEN * float(np.sqrt((fine.deviations[kept] ** 2).sum())) or share <= 0:
             return None
-        points, cells = fine.points[kept], fine.cells
-        ends = max(self.ends[0], float(points.min())), min(self.ends[1], float(points.max()))
-        return replace(
+        ends = max(self.ends[0], float(fine.points[kept].min())), min(self.ends[1], float(fine.points[kept].max()))
+        result = replace(
             fine,
-            points=points,
-            shares=fine.shares[kept] / share,
-            deviations=fine.deviations[kept] / share,
-            hidden=tuple((possible[:, kept] / share, probabilities) for possible, probabilities in fine.hidden),
-            cells=None if cells is None else (cells[0][kept], cells[1][kept]),
+            shares=fine.shares * kept / share,
+            deviations=fine.deviations * kept / share,
+            hidden=tuple((possible * kept / share, probabilities) for possible, probabilities in fine.hidden),
             ends=(ends[0], max(ends)),
             nulls=0.0,
             classes=(),
             sizes=(),
         )
+        return result.with_cells_joined(kept) if self.cells is not None else result._only(kept)
+
+    def _only(self, kept: NDArray[np.bool_]) -> Values:
+        """Return the values with some of the points; the others have no share."""
+        return replace(
+            self,
+            points=self.points[kept],
+            shares=self.shares[kept],
+            deviations=self.deviations[kept],
+            hidden=tuple((possible[:, kept], probabilities) for possible, probabilities in self.hidden),
+            cells=None if self.cells is None else (self.cells[0][kept], self.cells[1][kept]),
+        )
+
+    def with_cells_joined(self, kept: NDArray[np.bool_]) -> Values:
+        """Return refined values with one point for each cell again, between the ends of the parts that are ``kept``:
+        where values are in a cell is not known."""
+        assert self.cells is not None
+        parts = kept.reshape(-1, _PARTS)
+        shares = self.shares.reshape(parts.shape)
+        weights = np.where(parts, np.maximum(shares, 1e-300), 0.0)
+        some = np.asarray(parts.any(axis=1))
+        number = np.maximum(weights.sum(axis=1), 1e-300)
+        result = replace(
+            self,
+            points=(weights * self.points.reshape(parts.shape)).sum(axis=1) / number,
+            shares=shares.sum(axis=1),
+            deviations=np.sqrt((self.deviations.reshape(parts.shape) ** 2).sum(axis=1)),
+            hidden=tuple(
+                (possible.reshape(len(possible), -1, _PARTS).sum(axis=2), probabilities)
+                for possible, probabilities in self.hidden
+            ),
+            cells=(
+                np.where(parts, self.cells[0].reshape(parts.shape), np.inf).min(axis=1),
+                np.where(parts, self.cells[1].reshape(parts.shape), -np.inf).max(axis=1),
+            ),
+        )
+        return result._only(some)
 
     def of_subset(self, share: float) -> Values:
         """Return the values of some rows, ``share`` of all, which were chosen by something that may go with this value:

@@ -408,7 +408,7 @@ def _with_tails(
     plan: AggregationPlan,
     aggregate: Aggregate,
 ) -> tuple[ChosenBounds, Correction]:
-    """Return bounds of values without public ones that also farthest over a gap, to bins that noise of this ``scale``
+    """Return bounds of values without public ones that also reach over a gap, to bins that noise of this ``scale``
     alone fills with a probability of :data:`_OVER_A_GAP`; and how uncertain that makes an answer what may be beyond
     them, by the model of values that profiles have (:mod:`dither.tables.planning.table_model`)."""
     from dither.tables.card.profile import NoisyHistogram

@@ -195,7 +195,9 @@ def test_bounds_that_the_question_states_are_used_and_said(table):
         (row,), answer = answered(table, sql)
         corrected = (answer.parts("x").limits[0] or 0) / 10  # chosen limits: answers get back what they may leave out
         assert row["x"] == pytest.approx(truth(sql)[0]["x"], rel=1e-6, abs=corrected)
-        assert not noted(answer, "bounds_chosen", "bounds_stated", "bounds_not_found")
+        assert not noted(answer, "bounds_stated", "bounds_not_found")
+        assert all(0 <= note["low"] < note["high"] <= 21 for note in noted(answer, "bounds_chosen"))
+        assert corrected or not noted(answer, "bounds_chosen")
 
 
 def test_the_builder_asks_the_same(table):

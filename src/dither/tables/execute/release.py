@@ -217,7 +217,9 @@ def _after_choices(
             context = after.statement_context(context.dialect, context.tables, context.secret)
         else:
             after = plan
-        chosen_bounds = {name: Fraction(0) for name in plan.automatic if name.startswith(automatic.BOUNDS_OF)}
+        chosen_bounds = {
+            name: Fraction(0) for name in plan.automatic if name.startswith((automatic.BOUNDS_OF, automatic.VALUES_OF))
+        }
         new_plans.append(replace(after, guarantee=plan.guarantee, automatic=chosen_bounds))
         new_contexts.append(context)
     if len(new_plans) > 1:

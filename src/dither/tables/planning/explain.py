@@ -42,7 +42,7 @@ from dither.tables.card.values import Value
 from dither.tables.compile import expressions, relations
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.statements import Measure, is_race
-from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
+from dither.tables.planning.automatic import BOUNDS_OF, VALUES_OF, unseen_bounds_notes
 from dither.tables.planning.estimate import (
     SAMPLE_SIZES,
     counting_parts,
@@ -464,10 +464,11 @@ def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     if not isinstance(plan.card, RelationCard):
         return ()
     find = plan.find
+    sketched = {item.value for name, item in plan.query.aggregates.items() if VALUES_OF + name in plan.automatic}
     result = []
     for name, aggregate in plan.query.aggregates.items():
         value, bounds = aggregate.value, aggregate.bounds
-        if value is None or not isinstance(bounds, tuple) or BOUNDS_OF + name in plan.automatic:
+        if value is None or not isinstance(bounds, tuple) or BOUNDS_OF + name in plan.automatic or value in sketched:
             continue
         known = expressions.compile(value, find).range
         if known is None or known.low < bounds[0] or known.high > bounds[1]:

@@ -35,6 +35,7 @@ from dither.tables.execute.release import run_plan
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.group_keys import KeySelection
+from dither.tables.planning.top_keys import TopKeys
 from dither.tables.query.tree import private_tables, public_joins, public_tables
 from dither.tables.sql.parse import named_tables, parse
 from tables.differential import random_tables
@@ -50,12 +51,20 @@ _LIMITED = {"limits", "rows_chosen", "groups_chosen", "bounds_chosen", "bounds_s
 """The kinds of notes that say that limits, or bounds, may have changed numbers."""
 Row = tuple[Any, ...]
 _connect = duckdb.connect
-_release = KeySelection.release
+_RELEASES = {KeySelection: KeySelection.release, TopKeys: TopKeys.release}
 
 
-def every_key(self: KeySelection, *given: Any) -> Any:
+def every_key(self: KeySelection | TopKeys, *given: Any) -> Any:
     """Show every key that somebody has."""
-    return _release(replace(self, threshold=1), *given)
+    release: Any = _RELEASES[type(self)]
+    return release(replace(self, threshold=1), *given)
+
+
+@contextmanager
+def every_key_shown() -> Iterator[None]:
+    """Choose keys that are not public without a threshold."""
+    with patch.object(KeySelection, "release", every_key), patch.object(TopKeys, "release", every_key):
+        yield
 
 
 @dataclass
@@ -79,7 +88,7 @@ class Tables:
             tables |= {name or "": self.engine.private(name or part.card.name) for name in private_tables(part.query)}
             tables |= {name: self.engine.public(name) for name in public_tables(part.query)}
         contexts = [part.statement_context("duckdb", tables, 7) for part in plan.parts]
-        shown = patch.object(KeySelection, "release", every_key) if all_keys else nullcontext()
+        shown = every_key_shown() if all_keys else nullcontext()
         with glass(), shown, patch.object(shape_answer, "replicates", lambda *_: None):
             return run_plan(SimpleNamespace(query=query), plan, options, contexts, self._rows)
 

@@ -231,7 +231,7 @@ def test_a_csv_file_whose_columns_change_places_is_noticed(tmp_path: Path) -> No
         ("t.duckdb", "add ::table"),
         ("t.duckdb::", "an empty name"),
         ("nothing.duckdb::t", "no such file"),
-        ("t.xlsx::t", "another file"),
+        ("t.xlsx::t", "a different kind"),
     ],
 )
 def test_places_that_are_refused(tmp_path: Path, name: str, said: str) -> None:

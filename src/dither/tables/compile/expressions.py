@@ -166,7 +166,7 @@ def bounded(low: float, high: float) -> tuple[float, float]:
         raise InvalidArgument(
             "bounds",
             "bounds of at most 1e150 in size, whose difference is between 1e-250 and 1e150",
-            "other bounds",
+            f"{low:g} to {high:g}",
             "state bounds in a handier unit",
         )
     return float(low), float(high)

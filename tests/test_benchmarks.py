@@ -19,6 +19,7 @@ PARTS = {
     "compare": "needs an earlier commit",
     "compare_cases": "what compare.py times",
     "marginals": "part of publish.py",
+    "ordinary": "part of useful.py",
     "publish_adult": "part of publish.py",
     "publish_tables": "part of publish.py",
 }

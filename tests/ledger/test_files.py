@@ -207,11 +207,11 @@ def paid(place: Any, **how: Any) -> bool:
 def test_a_given_secret_is_the_only_one(place: str) -> None:
     given = secrets.token_bytes(32)
     assert paid(place, secret=given)
-    with refuses(dp.LedgerError, "another"):
+    with refuses(dp.LedgerError, "a different secret"):
         paid(place, secret=secrets.token_bytes(32))
     assert not paid(place, secret=given), "under another secret everybody would look new"
     for read_only in (False, True):
-        with refuses(dp.LedgerError, "another"):
+        with refuses(dp.LedgerError, "a different secret"):
             dp.ledger.open(place, secret=secrets.token_bytes(32), read_only=read_only)
 
 
@@ -222,7 +222,7 @@ def test_a_variable(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not paid(place)
     assert not paid(place, secret=given)
     monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
-    with refuses(dp.LedgerError, "another"):
+    with refuses(dp.LedgerError, "a different secret"):
         paid(place)
     for wrong in ("", "ab", "g" * 64, given.hex()[:-1], given.hex() + "00", "ü" * 64):
         monkeypatch.setenv(VARIABLE, wrong)
@@ -268,7 +268,7 @@ def test_a_file_beside_the_ledger(tmp_path: Path) -> None:
     with refuses(dp.InvalidArgument, "beside"):
         paid(place)
     key.write_text(secrets.token_hex(32))
-    with refuses(dp.LedgerError, "another"):
+    with refuses(dp.LedgerError, "a different secret"):
         paid(place)
     key.unlink()
     key.mkdir()

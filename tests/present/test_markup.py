@@ -53,7 +53,7 @@ def test_everything_shows_in_a_notebook():
     for page in pages:
         check_safe(page)
     assert "&lt;b&gt;region" in pages[0]
-    assert "The share stated is of all rows" in pages[3].partition("more notes")[2]
+    assert "heavy contributors could go undetected" in pages[3].partition("more notes")[2]
     assert "ε = 9" in pages[4]
     assert "closed" in table._repr_html_()
 

@@ -166,7 +166,7 @@ def bounded(low: float, high: float) -> tuple[float, float]:
         raise InvalidArgument(
             "bounds",
             "bounds of at most 1e150 in size, whose difference is between 1e-250 and 1e150",
-            f"{low:g} to {high:g}",
+            "bounds that are larger, or closer to each other or farther apart",
             "state bounds in a handier unit",
         )
     return float(low), float(high)

@@ -23,6 +23,7 @@ from dither.server.questions import AnswerRecord
 from dither.server.tables import TableCard, TableSummary
 from dither.tables.card.model import Card
 from dither.tables.card.profile import charts
+from dither.tables.planning.explain import error_subject
 
 PAGE_LENGTH = 50
 MAX_CHARTS = 4
@@ -163,7 +164,7 @@ def _explained(
             problem = problem or problem_of(error)
     if explanation is not None and problem is not None:
         noisy = [note.values["name"] for note in explanation.limitations if note.kind == "mostly_noise"]
-        if problem.get("name") in [f"± of {name}" for name in noisy]:  # the note says so, with a box to confirm it
+        if problem.get("name") in [error_subject(name) for name in noisy]:  # the note says so, with a box to confirm it
             problem = None
         else:
             explanation = None

@@ -589,11 +589,16 @@ def noise_only(plan: QuestionPlan) -> tuple[NoiseOnly, ...]:
     return tuple(result)
 
 
+def error_subject(name: str) -> str:
+    """Return what a refusal because of an answer's ± is about."""
+    return f"± of {name}"
+
+
 def refuse_noise_only(plan: QuestionPlan) -> None:
     """Refuse a question of which an answer would be nothing but noise."""
     for item in noise_only(plan):
         raise InvalidArgument(
-            f"± of {item.name}",
+            error_subject(item.name),
             f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
             f"± {two_digits(item.error)}: the answer would be noise alone",
             "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
@@ -608,7 +613,7 @@ def refuse_mostly_noise(notes: tuple[Note, ...]) -> None:
             levers = "".join(f"{lever_words(lever)}; " for lever in note.values["levers"])
             other = f"{levers}or " if levers else ""
             raise InvalidArgument(
-                f"± of {note.values['name']}",
+                error_subject(note.values["name"]),
                 f"less than the answer itself, about {two_digits(note.values['size'])}",
                 f"± {two_digits(note.values['error'])}, so mostly noise",
                 f"{other}pass force=True to ask all the same",

@@ -465,7 +465,7 @@ def _answer(item: _Item, rows: float) -> float:
     if kind in ("var", "std"):
         return values.deviation_of_values ** (2 if kind == "var" else 1)
     if item.other is not None:
-        return choose.pair_scale(kind, (values, item.other.values or Values.flat(item.other.bounds))) / 2
+        return choose.pair_scale(kind, (values, _values(item.other))) / 2
     size = float(values.quantile(float(item.aggregate.at))) if kind == "quantile" else values.mean
     return abs(size) * (rows if kind == "sum" else 1)
 
@@ -544,7 +544,7 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
     if item.other is not None:
         other = item.other
         return choose.choose_pair(
-            known, (item.values or Values.flat(item.bounds), other.values or Values.flat(other.bounds)),
+            known, (_values(item), _values(other)),
             (item.bounds, other.bounds), epsilon, kind,
             free=(item.free, other.free), whole=(item.whole, other.whole), noise=noise,
         )  # fmt: skip

@@ -606,7 +606,7 @@ class Values:
     def mapped(self, function: Callable[[Floats], Floats]) -> Values:
         """Return the distribution of a function of this value; NaN counts as NULL."""
         if self.cells is not None:
-            return self.refined().without_cells().mapped(function)
+            return replace(self.refined(), cells=None).mapped(function)
         points = function(self.points)
         known = np.isfinite(points)
         if not known.any():
@@ -659,10 +659,6 @@ class Values:
             ),
         )
 
-    def without_cells(self) -> Values:
-        """Return the values as if each was at its point."""
-        return replace(self, cells=None)
-
     def where(self, keeps: Callable[[Floats], NDArray[np.bool_]]) -> Values | None:
         """Return the values that a condition on this value keeps; None where too few are seen to be kept."""
         fine = self.refined()
@@ -681,7 +677,7 @@ class Values:
             classes=(),
             sizes=(),
         )
-        return result.with_cells_joined(kept) if self.cells is not None else result._only(kept)
+        return result._with_cells_joined(kept) if self.cells is not None else result._only(kept)
 
     def _only(self, kept: NDArray[np.bool_]) -> Values:
         """Return the values with some of the points; the others have no share."""
@@ -694,7 +690,7 @@ class Values:
             cells=None if self.cells is None else (self.cells[0][kept], self.cells[1][kept]),
         )
 
-    def with_cells_joined(self, kept: NDArray[np.bool_]) -> Values:
+    def _with_cells_joined(self, kept: NDArray[np.bool_]) -> Values:
         """Return refined values with one point for each cell again, between the ends of the parts that are ``kept``:
         where values are in a cell is not known."""
         assert self.cells is not None

@@ -51,8 +51,8 @@ class Guarantee:
     def __delattr__(self, name: str) -> None:
         raise AttributeError("a guarantee is frozen")
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Fraction, ...]]:
-        return type(self), self.exact
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_free, ()) if self is FREE else (type(self), self.exact)
 
     def __hash__(self) -> int:
         return hash((type(self), self.exact))
@@ -75,6 +75,8 @@ class Guarantee:
         """Return the cost of both releases together, about the same people (sequential composition)."""
         if not isinstance(other, Guarantee):
             return self if other == 0 else NotImplemented
+        if self is FREE or other is FREE:
+            return other if self is FREE else self
         left, right = _common(self, other)
         return _kind(left)(*(a + b for a, b in zip(left.exact, right.exact, strict=True)))
 
@@ -202,6 +204,17 @@ class PureDP(Guarantee):
         if isinstance(other, ZCDP):
             return self.to_zcdp().exact <= other.exact
         return self.epsilon_at(other.exact[1]) <= other.exact[0]
+
+
+def _free() -> PureDP:
+    """Return the one guarantee of what depends on no person."""
+    return FREE
+
+
+FREE = PureDP.__new__(PureDP)
+"""What the answer to a question about public tables alone costs: ε = 0. No constructor accepts it, since it is no
+budget and no parameter of a mechanism."""
+FREE._set(Fraction(0))
 
 
 class ApproxDP(Guarantee):
@@ -461,6 +474,8 @@ def restored(document: Mapping[str, Any]) -> Guarantee:
     >>> restored(stored(ApproxDP(1, 1e-6)))
     ApproxDP(1, 1e-06)
     """
+    if document == stored(FREE):
+        return FREE
     kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
     result: Guarantee = kinds[document["kind"]](*(Fraction(number) for number in document["numbers"]))
     return result

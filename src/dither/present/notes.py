@@ -39,6 +39,7 @@ NoteKind = Literal[
     "population", "population_clusters", "mode_gap", "extreme_rank", "quantile_rank", "no_interval", "noise_only",
     "mostly_noise",
     "shared_parts", "shared_epsilon", "chosen_by_noise", "one_sided", "error_unknown", "failed_sql",
+    "public_alone", "as_of",
     # the ledger
     "first_answer", "temporary_ledger",
     # publications and synthetic records
@@ -97,9 +98,10 @@ MOST_SHOWN, MOST_WORDS = 2, 32
 """How many notes stand under an answer, and how many words they have together at most; a single one may have more."""
 _FIRST: tuple[NoteKind, ...] = (
     # what is wrong or missing, and what is said once
-    "failed_sql", "bounds_not_found", "any_tail", "first_answer", "people_without_budget", "error_unknown",
+    "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
+    "error_unknown",
     # which rows are shown, and what their numbers are
-    "top_keys", "small_groups", "other_groups", "population",
+    "as_of", "top_keys", "small_groups", "other_groups", "population",
     "temporary_ledger",
     # what the ± leaves out, or follows from
     "undercount_unknown", "left_out", "by_profile", "null_values", "one_sided", "chosen_by_noise", "undercount_beside",
@@ -478,6 +480,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "one_sided": "MAX, MIN, STDDEV, ranks and conditional counts of noisy numbers have no ±: noise biases them.",
     "error_unknown": "The ± of computed columns could not be computed.",
     "failed_sql": _failed_sql,
+    "as_of": "CURRENT_DATE is {day}; asked again on another day, the question is charged again.",
+    "public_alone": lambda v: f"{_code(v['tables'])}: public, so the answer is exact and free.",
     "first_answer": (
         "This is the ledger's first answer about this table. If you had answers before, tell the steward: the ledger "
         "was lost or replaced."

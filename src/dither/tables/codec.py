@@ -34,7 +34,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.guarantees import FREE, ZCDP, ApproxDP, Guarantee, PureDP
 from dither.tables.card.values import clip, nearest
 from dither.tables.query.tree import (
     CappedRows,
@@ -237,7 +237,7 @@ def _decode_guarantee(document: object, where: str) -> Guarantee:
         if number is None or number < 0:
             raise InvalidArgument(f"{where}.{name}", 'a fraction such as "1/2"', "text that is not one", "write digits")
         numbers.append(number)
-    result: Guarantee = cls(*numbers)
+    result: Guarantee = FREE if cls is PureDP and numbers == [0] else cls(*numbers)
     return result
 
 

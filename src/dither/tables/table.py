@@ -104,14 +104,17 @@ class Table(NotIterable):
         """Return where its budget is kept. Opened to read only, a table may have none yet."""
         return self.accounts.ledger
 
-    def sql(self, text: str) -> Question:
-        """Ask a question in SQL."""
+    def sql(self, text: str, as_of: date | str | None = None) -> Question:
+        """Ask a question in SQL. ``as_of`` is the day that CURRENT_DATE stands for: by default the card's, else today
+        (UTC)."""
+        from dither.tables.query.operations.base import as_date
         from dither.tables.sql import parse as sql
         from dither.tables.sql.parse import named_tables
 
         about = named_tables(text, self.card) if self.card.tables else ()
         card = self.card.for_table(*about) if about else self.card
-        return Question(self, sql.parse(text, card), text, about)
+        day = as_date(as_of) if isinstance(as_of, str) else as_of
+        return Question(self, sql.parse(text, card, day), text, about)
 
     def __getitem__(self, name: object) -> Question:
         """Return a question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
@@ -155,6 +155,8 @@ class Card:
     """The delta of one release, where one is needed: keys that are not public, Gaussian noise."""
     version: str | None = None
     """Which state of the data this is: answers recorded for another one are not given again."""
+    as_of: date | None = None
+    """The day that CURRENT_DATE stands for in SQL; None for the day on which a question is asked (UTC)."""
 
     # What follows does not change what an answer means: it is left out of the text that a recorded answer is found by.
     population: str | None = field(default=None, repr=False)
@@ -269,6 +271,11 @@ def arrow_type(type: Type) -> Any:
 
 
 _FLOATS = "a pandas column of whole numbers with gaps is made of floats: use astype('Int64')"
+
+
+def column_types(card: Card, tables: Iterable[str]) -> dict[str, dict[str, Type]]:
+    """Return the types of the columns of each of these public ``tables``, by name."""
+    return {table: {name: column.type for name, column in card.public[table].columns.items()} for table in tables}
 
 
 def check_private_tables(card: Card) -> None:

@@ -451,8 +451,8 @@ def _shown(line: str) -> str:
 
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
-    "public", "tables", "version", "min_epsilon", "max_incidents", "receipt", "incident_log", "rows_without_unit",
-    "rows", "series",
+    "public", "tables", "version", "as_of", "min_epsilon", "max_incidents", "receipt", "incident_log",
+    "rows_without_unit", "rows", "series",
 )  # fmt: skip
 _PUBLIC = ("source", "columns")
 _TABLE = ("source", "unit", "columns", "rows")
@@ -511,6 +511,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         each_person=limits.each_person,
         delta=None if given.get("delta") is None else _number(given["delta"], "delta", *_PROBABILITY),
         version=_text(given, "version", ""),
+        as_of=_day(given, "as_of"),
         population=population,
         filter=filter,
         min_epsilon=_number(given.get("min_epsilon", MIN_EPSILON), "min_epsilon", *_LEAST_EPSILON),
@@ -585,6 +586,14 @@ def _text(given: Mapping[str, Any], key: str, where: str, required: bool = False
         got = "none" if value is None else kind_of(value) if not isinstance(value, str) else "empty text"
         raise wrong(name, "text", got, f'write {key} = "…"')
     return value
+
+
+def _day(given: Mapping[str, Any], key: str) -> date | None:
+    """Return the date under a key; None where it is missing."""
+    value = given.get(key)
+    if value is None or (isinstance(value, date) and not isinstance(value, datetime)):
+        return value
+    raise wrong(key, "a date", kind_of(value), f"write {key} = 2024-12-31, without quotes")
 
 
 def _whole(given: Mapping[str, Any], key: str, default: int = 1) -> int:

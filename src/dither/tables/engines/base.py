@@ -30,7 +30,7 @@ from sqlglot import exp
 from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.release.pipeline import withheld_errors
 from dither.stateful import process
-from dither.tables.card.model import Card, ColumnCard, Type
+from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
 from dither.tables.card.values import Value, clip, literal_type
 from dither.tables.compile.context import Statement
 from dither.tables.engines.conversions import KeyCells, parsed_text, unit_text
@@ -483,6 +483,16 @@ class Engine(ABC):
         except DitherError:
             return None
         return lines
+
+    def public_table(self, name: str, types: Mapping[str, Type], most: int) -> pa.Table:
+        """Return the rows of a public table as Arrow, in columns of these ``types``; refuse more than ``most`` rows."""
+        columns = [exp.alias_(nodes.column(column, "p"), column, quoted=True) for column in types]
+        query = exp.select(*columns).from_(exp.alias_(self.public(name), "p", table=True))
+        rows = self.run(query.limit(most + 1))
+        if rows.num_rows > most:
+            fix = "aggregate it before, or join it inside of the aggregation"
+            raise InvalidArgument(f"public table {name}", f"at most {most:,} rows beside an answer", "more", fix)
+        return rows.cast(pa.schema([pa.field(column, arrow_type(kind)) for column, kind in types.items()]))
 
     def stage(self, name: str, rows: Any) -> exp.Expr:
         """Create a temporary table from an Arrow table, which statements of this connection can join, and return it for

@@ -46,9 +46,10 @@ VERSION = 1
 
 _ABOUT_ACCOUNTS = (
     "ledger", "budget", "each_analyst", "each_person", "population", "filter", "min_epsilon", "max_incidents",
-    "receipt", "incident_log", "rows", "series", "profile",
+    "receipt", "incident_log", "rows", "series", "profile", "as_of",
 )  # fmt: skip
-"""What a card says about accounts and forecasts, which does not change what an answer means."""
+"""What a card says about accounts and forecasts, which does not change what an answer means; the day of CURRENT_DATE
+is part of a question that names it."""
 
 
 def canonical_request(

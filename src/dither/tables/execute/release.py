@@ -24,13 +24,18 @@ from dither.randomness import resolve
 from dither.release import pipeline
 from dither.release.pipeline import with_progress
 from dither.tables.answer import Answer, is_total
-from dither.tables.card.model import with_recent_profile
+from dither.tables.card.model import column_types, with_recent_profile
 from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines import with_public_values
 from dither.tables.execute import run
 from dither.tables.execute.recorded_key import canonical_request
-from dither.tables.execute.shape_answer import NoisyAggregation, rehearse_sql, shape_answer
+from dither.tables.execute.shape_answer import (
+    NoisyAggregation,
+    answer_of_public_tables,
+    rehearse_sql,
+    shape_answer,
+)
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
@@ -41,7 +46,11 @@ from dither.tables.planning.plan import AggregationPlan, QuestionPlan, statement
 from dither.tables.query.tree import Aggregate, Column, Query, private_tables, public_joins, public_tables, show
 
 if TYPE_CHECKING:
+    from dither.tables.query.postprocess import PublicRows
     from dither.tables.question import Question
+
+MOST_PUBLIC_ROWS = 200_000
+"""How many rows a public table may have that SQL on an answer reads."""
 
 
 def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
@@ -72,6 +81,8 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     """
     table = question.table
     plan = planned(question, options) if plan is None else plan
+    if plan.of_public is not None:
+        return answer_of_public_tables(plan.query, _public_rows(question), table.accounts.remaining(options.analyst))
     pipeline.check(table, plan.cost)
     content = canonical_request(question.text, question.query, question.card, plan, options)
     request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
@@ -82,11 +93,13 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     contexts = statement_contexts(question, plan)
     check_statements(question, plan, contexts)
 
+    public = _public_rows(question)
+
     def compute(paid: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
         """Run the statements in their ``paid`` contexts, and return the answer with its notes as it is stored."""
 
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
-            result = run_plan(question, plan, options, paid, rows)
+            result = run_plan(question, plan, options, paid, rows, public)
             return encode(replace(result, notes=(*notes.first, *result.notes, *notes.people)).stored())
 
         return with_progress(answer, _rows_of(table.engine), lambda: _statement_count(plan, paid))
@@ -96,6 +109,14 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     return Answer.restored(
         decode(paid.stored), remaining=paid.remaining, replayed=paid.replayed, receipt=str(paid.receipt)
     )
+
+
+def _public_rows(question: Question) -> PublicRows:
+    """Return the public tables that the SQL around the aggregations reads, with the types of their columns."""
+    post = question.query.post
+    types = {} if post is None else column_types(question.card, post.public)
+    engine = question.table.engine
+    return {name: (kinds, engine.public_table(name, kinds, MOST_PUBLIC_ROWS)) for name, kinds in types.items()}
 
 
 def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:
@@ -146,12 +167,15 @@ def run_plan(
     options: ReleaseOptions,
     contexts: Sequence[StatementContext],
     rows: Callable[[Statement], list[tuple[Any, ...]]],
+    public: PublicRows | None = None,
 ) -> Answer:
-    """Choose unstated limits and bounds privately, then run the statements, add noise, and return the answer."""
+    """Choose unstated limits and bounds privately, then run the statements, add noise, and return the answer;
+    ``public`` are the public tables that SQL on the noisy tables reads."""
     plans, about_bias = plan.parts, bias_notes(plan, options.bias)
     if not any(part.automatic for part in plans):
         tables = run.answers(plans, contexts, rows)
-        return shape_answer(list(map(NoisyAggregation, plans, contexts, tables)), plan.cost, options, [*about_bias])
+        released = list(map(NoisyAggregation, plans, contexts, tables))
+        return shape_answer(released, plan.cost, options, [*about_bias], public)
     choices: list[automatic.Choices | None] = []
     for part, query, context in zip(plans, question.query.aggregations, contexts, strict=True):
         asked = _without_stand_ins(part, with_unstated_bounds(query, part.card))
@@ -167,7 +191,7 @@ def run_plan(
             item.noisy.answers[name] = [None] * len(item.noisy.answers[name])
             item.noisy.errors[name] = [None] * len(item.noisy.errors[name])
     notes = [*about_bias, *(note for choice in choices if choice is not None for note in choice.notes)]
-    return with_clipped_shares(shape_answer(released, plan.cost, options, notes), plans, chosen)
+    return with_clipped_shares(shape_answer(released, plan.cost, options, notes, public), plans, chosen)
 
 
 def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:

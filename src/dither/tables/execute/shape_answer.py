@@ -44,24 +44,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from dither.guarantees import Guarantee
+from dither.errors import InvalidArgument
+from dither.guarantees import FREE, Guarantee
 from dither.inference import NoiseLaw, level_table
+from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.answer import Answer
-from dither.tables.card.model import Type
+from dither.tables.card.model import Type, column_types
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.statements import Measure, is_race
 from dither.tables.execute.run import NoisyTable
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.estimate import corrected, make_agree
-from dither.tables.planning.explain import null_value_notes, plan_notes
+from dither.tables.planning.explain import null_value_notes, plan_notes, public_notes
 from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
 from dither.tables.query import evaluate, nodes
-from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
+from dither.tables.query.relations import base_of
+from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, Query, columns
 
 if TYPE_CHECKING:
-    from dither.tables.query.postprocess import PostProcessedTable
+    from dither.tables.query.postprocess import PostProcessedTable, PublicRows
 
 
 MOST_TABLES, FEWEST_TABLES = 1000, 200
@@ -228,9 +231,18 @@ def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
     return any(column.name.casefold() not in known for node in conditions for column in node.find_all(exp.Column))
 
 
-def pushed_to_one_side(sql: str) -> bool:
-    """Return whether SQL on noisy tables has a function that noise biases, such as MAX or STDDEV."""
-    return nodes.parsed(sql).find(*_ONE_SIDED_SQL) is not None
+def pushed_to_one_side(sql: str, public: Collection[str] = ()) -> bool:
+    """Return whether SQL on noisy tables has a function that noise biases, such as MAX or STDDEV; in a SELECT from
+    ``public`` tables alone it is not biased."""
+    exact = {name.casefold() for name in public}
+
+    def reads_noise(node: exp.Expr) -> bool:
+        """Return whether the SELECT around a function reads anything but public tables."""
+        select = node.find_ancestor(exp.Select)
+        read = () if select is None else tuple(select.find_all(exp.Table))
+        return not read or any(table.name.casefold() not in exact for table in read)
+
+    return any(reads_noise(node) for node in nodes.parsed(sql).find_all(*_ONE_SIDED_SQL))
 
 
 _NUMBER = "aggregation"
@@ -346,9 +358,11 @@ def rehearse_sql(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> Po
     from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
 
     parts = list(zip(plan.parts, contexts, strict=True))
-    single = [name for name, (part, _) in zip(plan.query.post.tables, parts, strict=True) if not part.query.groups]
+    post = plan.query.post
+    single = [name for name, (part, _) in zip(post.tables, parts, strict=True) if not part.query.groups]
     columns = [_types(part, context) for part, context in parts]
-    return postprocess.rehearse(plan.query.post, *columns, one_row=single)
+    public = column_types(base_of(plan.parts[0].card), post.public) if plan.parts else {}
+    return postprocess.rehearse(post, *columns, one_row=single, public=public)
 
 
 def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
@@ -357,14 +371,19 @@ def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
 
 
 def shape_answer(
-    released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
+    released: Sequence[NoisyAggregation],
+    cost: Guarantee,
+    options: ReleaseOptions,
+    notes: list[Note],
+    public: PublicRows | None = None,
 ) -> Answer:
-    """Return the answer made from the noisy tables: by the question's SQL, or its HAVING, ORDER BY and LIMIT."""
+    """Return the answer made from the noisy tables: by the question's SQL, which may also read the ``public`` tables,
+    or its HAVING, ORDER BY and LIMIT."""
     nulls = [note for item in released for note in null_value_notes(item.plan, item.noisy.without_values)]
     every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *nulls, *notes]))
     post = released[0].plan.query.post
     if post is not None:
-        return _post_processed(post, released, cost, options, every_note)
+        return _post_processed(post, released, cost, options, every_note, public)
     plan, noisy, groups = released[0].plan, released[0].noisy, released[0].groups
     names = [*groups, *plan.query.aggregates, "\0place"]
     rows = released[0].rows(noisy.answers, options)
@@ -489,6 +508,7 @@ def _post_processed(
     cost: Guarantee,
     options: ReleaseOptions,
     notes: list[Note],
+    public: PublicRows | None,
 ) -> Answer:
     """Return the answer that the question's SQL computes from the noisy tables; these, stacked, if it fails."""
     from dither.tables.query import postprocess
@@ -498,14 +518,15 @@ def _post_processed(
         [_types(item.plan, item.context) for item in released],
         [len(item.groups) for item in released],
         [item.rows(item.noisy.answers, options) for item in released],
+        public,
     )
     if result is None:
         return _unprocessed_answer(released, cost, options, notes)
     groups = {name for item in released for name in item.groups}
     rows = sum(len(item.noisy.keys) for item in released)
     confidence = chosen_confidence(len(result.rows), rows) if chooses_by_noise(post.sql, groups) else CONFIDENCE
-    one_sided = pushed_to_one_side(post.sql)
-    errors = _errors_after(post, released, options, result, confidence, one_sided)
+    one_sided = pushed_to_one_side(post.sql, post.public)
+    errors = _errors_after(post, released, options, result, confidence, one_sided, public)
     notes = [*notes, *([_CHOSEN_BY_NOISE] if confidence > CONFIDENCE else []), *([_ONE_SIDED] if one_sided else [])]
     if errors is None:
         notes = [*notes, Note("error_unknown")]
@@ -520,6 +541,19 @@ def _post_processed(
         probabilities=_passed_on(released, result, [item.noisy.probabilities for item in released], min),
         limit_errors=_passed_on(released, result, [item.noisy.limit_errors for item in released], max),
     )
+
+
+def answer_of_public_tables(query: Query, public: PublicRows, remaining: Remaining) -> Answer:
+    """Return the exact answer to a question about ``public`` tables alone; refuse SQL that fails on them."""
+    from dither.tables.query import postprocess
+
+    assert query.post is not None
+    result = postprocess.run_on_any_numbers(query.post, [], [], [], public)
+    if result is None:
+        fix = "simplify it, or cast values with TRY_CAST"
+        raise InvalidArgument("SQL", "SQL that DuckDB runs on the public tables in 20 s", "one that it does not", fix)
+    rows = tuple(result.rows)
+    return Answer(result.names, result.types, rows, {}, FREE, public_notes(query), remaining=remaining)
 
 
 def _unprocessed_answer(
@@ -554,6 +588,7 @@ def _errors_after(
     result: PostProcessedTable,
     confidence: float,
     one_sided: bool,
+    public: PublicRows | None,
 ) -> dict[str, tuple[float | None, ...]] | None:
     """Return the errors of the columns of a SQL result: known for columns of the noisy tables, and otherwise found by
     running the SQL on simulated tables; None where that is not possible.
@@ -601,7 +636,7 @@ def _errors_after(
 
     count = next((len(values) for possible in drawn for values in possible.values()), 0)
     try:
-        with postprocess.IsolatedDatabase(post, *types) as database:
+        with postprocess.IsolatedDatabase(post, *types, public=public) as database:
             same, without, *samples = database.run_each([tables(None), tables(None, False), *map(tables, range(count))])
     except Exception:  # it takes too long, or fails on tables as they might have been
         return passed_on or None

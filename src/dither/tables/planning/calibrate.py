@@ -69,6 +69,8 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Question
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
     """
+    if query.is_public:
+        return QuestionPlan((), query)
     refuse_much_text_work(query)
     if any(item.source is not None for item in query.aggregations):
         from dither.tables.planning.work import with_limited_work  # which other questions do not need

@@ -357,6 +357,7 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     about_rows = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (
         *profile_notes(plan),
+        *_day_notes(plan.query),
         *about_rows,
         *held_notes(plan),
         *(unseen_bounds_notes(plan) if plan.automatic else ()),
@@ -719,6 +720,8 @@ def explain(
     with several private aggregations each is described, and which share of the budget it has.
     """
     parts = plan.parts
+    if plan.of_public is not None:
+        return Explanation((), plan.cost, "groups: as the SQL says", "", remaining, public_notes(plan.query), refused)
     lines = [line for part in parts for line in _lines(part, _by(part) if len(parts) > 1 else "")]
     groups, bounded = _groups(parts[0]), dict.fromkeys(map(_bounding, parts))
     learned_of = {limit for limit, learned in bounded if learned}
@@ -737,6 +740,16 @@ def explain(
     rows_are_people = all(part.card.unit is None and part.query.source is None for part in parts)
     about = (groups, bounding, remaining, every_note, refused, asked_of, rows_are_people)
     return Explanation(tuple(lines), plan.cost, *about)
+
+
+def public_notes(query: Query) -> tuple[Note, ...]:
+    """Return the note on a question that reads public tables alone."""
+    return () if query.post is None else (Note("public_alone", {"tables": [*query.post.public]}), *_day_notes(query))
+
+
+def _day_notes(query: Query) -> tuple[Note, ...]:
+    """Return the note on the day that CURRENT_DATE stands for, where the question names it."""
+    return () if query.as_of is None else (Note("as_of", {"day": query.as_of.isoformat()}),)
 
 
 def _asked_of(plan: AggregationPlan) -> str:

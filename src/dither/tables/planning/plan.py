@@ -33,7 +33,7 @@ from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
 from dither.errors import InvalidArgument, fix_by_options
 from dither.exact import root_up, up
-from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.guarantees import FREE, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card, Type
@@ -462,15 +462,19 @@ class QuestionPlan:
     """What will be done for a question: a plan for each of its private aggregations."""
 
     parts: tuple[AggregationPlan, ...]
+    of_public: Query | None = None
+    """The question, where it reads public tables alone and has no private aggregation."""
 
     @property
     def query(self) -> Query:
         """The first aggregation, which has what is done with the answers of all of them: shape, SQL around them."""
-        return self.parts[0].query
+        return self.parts[0].query if self.of_public is None else self.of_public
 
     @cached_property
     def cost(self) -> Guarantee:
         """What the question costs: the epsilons and deltas of its aggregations add up."""
+        if self.of_public is not None:
+            return FREE
         if len(self.parts) == 1:
             return self.parts[0].guarantee
         exact = [part.guarantee.exact for part in self.parts]

@@ -1,9 +1,9 @@
-"""SQL on the noisy table, in a DuckDB that holds nothing else.
+"""SQL on the noisy table, in a DuckDB that holds nothing else but public tables.
 
-The database lives in memory for one question. It holds the noisy table, opens no file, no network and no extension,
-sees no variable of Python, and its settings are locked. So whatever its SQL says, it can read only what is released
-already. A statement that fails, or runs for long, is stopped; what was paid for is then shown without it
-(:mod:`dither.tables.execute.shape_answer`).
+The database lives in memory for one question. It holds the noisy table and the public tables that the SQL names, opens
+no file, no network and no extension, sees no variable of Python, and its settings are locked. So whatever its SQL says,
+it can read only what is released already or public. A statement that fails, or runs for long, is stopped; what was paid
+for is then shown without it (:mod:`dither.tables.execute.shape_answer`).
 
 Which statements are allowed is decided before (:mod:`dither.tables.sql.parse`). A statement is tried on made-up tables
 (:func:`rehearse`) before anything is paid for.
@@ -72,6 +72,8 @@ Rows = Sequence[Sequence[Any]]
 """The rows of a noisy table."""
 _NUMBERS = (1000, 0, -3, 123_456_789)
 _EVERY, _NUMBER = "dither_every_table", "dither_number"
+PublicRows = Mapping[str, tuple[Mapping[str, Type], pa.Table]]
+"""Public tables by name: the types of their columns, and their rows."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,16 @@ class PostProcessedTable:
 class IsolatedDatabase:
     """A database in memory for the statement of one question; ``columns`` are those of each noisy table.
 
-    ``seconds`` is what all its statements together may take. With ``strict`` a subquery in an expression that has
-    several rows is an error, as it is refused; otherwise it is one of them. With ``wide`` whole numbers have 128 bits,
-    as DuckDB's own sums of them have.
+    ``public`` are the public tables beside them. ``seconds`` is what all its statements together may take. With
+    ``strict`` a subquery in an expression that has several rows is an error, as it is refused; otherwise it is one of
+    them. With ``wide`` whole numbers have 128 bits, as DuckDB's own sums of them have.
     """
 
     def __init__(
         self,
         post: PostProcessing,
         *columns: Mapping[str, Type],
+        public: PublicRows | None = None,
         seconds: float = SECONDS,
         strict: bool = False,
         wide: bool = False,
@@ -118,6 +121,12 @@ class IsolatedDatabase:
         self._timer = threading.Timer(seconds, self._connection.interrupt)
         self._timer.daemon = True
         self._timer.start()
+        try:
+            for name, (types, known) in (public or {}).items():
+                self._create(known, name, types)
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, *tables: Rows) -> PostProcessedTable:
         """Return the answer that the statement makes of the rows of each noisy table."""
@@ -169,7 +178,12 @@ class IsolatedDatabase:
         )
         most = _LARGEST_WIDE if self._wide else LARGEST_INTEGER
         values = [[_held(row[place], kind, most) for row in rows] for place, kind in enumerate(columns.values())]
-        self._connection.register(_SOURCE, pa.table(values, schema=schema))
+        self._create(pa.table(values, schema=schema), table, columns)
+
+    def _create(self, rows: pa.Table, table: str, columns: Mapping[str, Type]) -> None:
+        """Create a table from an Arrow table with columns of these types."""
+        whole = [name for name, kind in columns.items() if kind == "integer"] if self._wide else []
+        self._connection.register(_SOURCE, rows)
         shown = ", ".join(
             f"CAST({_quoted(name)} AS HUGEINT) AS {_quoted(name)}" if name in whole else _quoted(name)
             for name in columns
@@ -191,7 +205,11 @@ class IsolatedDatabase:
 
 
 def run_on_any_numbers(
-    post: PostProcessing, columns: Sequence[Mapping[str, Type]], keys: Sequence[int], tables: Sequence[Rows]
+    post: PostProcessing,
+    columns: Sequence[Mapping[str, Type]],
+    keys: Sequence[int],
+    tables: Sequence[Rows],
+    public: PublicRows | None = None,
 ) -> PostProcessedTable | None:
     """Return the answer that a rehearsed statement makes of these noisy tables; None where it fails on them.
 
@@ -220,7 +238,7 @@ def run_on_any_numbers(
             for item, first in zip(columns, keys, strict=True)
         ]
         try:
-            with IsolatedDatabase(post, *as_computed, wide=attempt == "128 bits") as database:
+            with IsolatedDatabase(post, *as_computed, public=public, wide=attempt == "128 bits") as database:
                 return database.run(*tables)
         except (duckdb.InterruptException, InvalidArgument):  # doubles are no faster, and no fewer
             return None
@@ -229,39 +247,54 @@ def run_on_any_numbers(
     return None
 
 
-def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collection[str] = ()) -> PostProcessedTable:
+def rehearse(
+    post: PostProcessing,
+    *columns: Mapping[str, Type],
+    one_row: Collection[str] = (),
+    public: Mapping[str, Mapping[str, Type]] | None = None,
+) -> PostProcessedTable:
     """Try a statement on made-up tables before the charge, and return the columns it makes; refuse it where it fails.
     The tables have no rows, one row, and zeros, negative and large numbers and NULL; those in ``one_row`` always have
-    one row. Nothing here depends on the data.
+    one row. ``public`` has the types of the columns of each public table that it reads. Nothing here depends on the
+    data.
 
     >>> rehearse(PostProcessing("SELECT m FROM noisy"), {"n": "integer"})
     Traceback (most recent call last):
     dither.InvalidArgument: SQL: expected SQL that DuckDB runs on the noisy answer, got Referenced column "m" not found
     in FROM clause!. Fix: use the names of the inner SELECT, and the functions of DuckDB.
     """
-    return _rehearsed_once(post, tuple(tuple(item.items()) for item in columns), frozenset(one_row))
+    known = tuple((name, tuple(types.items())) for name, types in (public or {}).items())
+    return _rehearsed_once(post, tuple(tuple(item.items()) for item in columns), frozenset(one_row), known)
 
 
 @lru_cache(maxsize=64)
 def _rehearsed_once(
-    post: PostProcessing, columns: tuple[tuple[tuple[str, Type], ...], ...], one_row: frozenset[str]
+    post: PostProcessing,
+    columns: tuple[tuple[tuple[str, Type], ...], ...],
+    one_row: frozenset[str],
+    public: tuple[tuple[str, tuple[tuple[str, Type], ...]], ...],
 ) -> PostProcessedTable:
     """Rehearse a statement with integers of 64 bits, then 128 bits, then as doubles, until none overflows.
 
     ``columns`` are name and type of the columns of each noisy table, ``one_row`` the names of tables that always have
-    one row. Results are cached: a statement is rehearsed when it is read, explained and released, and opening a
-    database takes long.
+    one row, ``public`` the names and columns of public tables. Results are cached: a statement is rehearsed when it is
+    read, explained and released, and opening a database takes long.
     """
+    known = {name: dict(types) for name, types in public}
     for wide in (False, True):  # it is computed in 128 bits, or as doubles, see run_on_any_numbers
         with suppress(duckdb.OutOfRangeException):
-            return _rehearsed(post, [dict(item) for item in columns], one_row, wide)
+            return _rehearsed(post, [dict(item) for item in columns], one_row, known, wide)
     as_doubles = [{name: "number" if kind == "integer" else kind for name, kind in item} for item in columns]
     with _refusing():
-        return _rehearsed(post, as_doubles, one_row)
+        return _rehearsed(post, as_doubles, one_row, known)
 
 
 def _rehearsed(
-    post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str], wide: bool = False
+    post: PostProcessing,
+    columns: Sequence[Mapping[str, Type]],
+    one_row: Collection[str],
+    public: Mapping[str, Mapping[str, Type]],
+    wide: bool = False,
 ) -> PostProcessedTable:
     """Run the statement ``post`` on made-up tables of growing size and return its columns without rows.
 
@@ -271,7 +304,8 @@ def _rehearsed(
     """
     result = None
     rows = [_made_up_rows(item) for item in columns]
-    with IsolatedDatabase(post, *columns, strict=True, wide=wide) as database:
+    known = {name: (types, _made_up_table(types)) for name, types in public.items()}
+    with IsolatedDatabase(post, *columns, public=known, strict=True, wide=wide) as database:
         for place in range(len(_NUMBERS) + 1 if one_row else 3):
             most = (0, 1)[place] if place < 2 else None
             tables = [
@@ -302,6 +336,12 @@ def _refusing(*other: type[Exception]) -> Iterator[None]:
         if "More than one row" in said:
             fix = "aggregate in the subquery, or write LIMIT 1, so that it has one row"
         raise InvalidArgument("SQL", "SQL that DuckDB runs on the noisy answer", said, fix)
+
+
+def _made_up_table(columns: Mapping[str, Type]) -> pa.Table:
+    """Return the rows of :func:`_made_up_rows` as an Arrow table, which stands for a public one."""
+    schema = pa.schema([pa.field(name, arrow_type(kind)) for name, kind in columns.items()])
+    return pa.table(list(zip(*_made_up_rows(columns), strict=True)), schema=schema)
 
 
 def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Literal as Choice
 
 from dither.errors import InvalidArgument
@@ -283,17 +284,19 @@ class Shape:
 class PostProcessing:
     """One SELECT in the SQL of DuckDB that is run on the noisy table, which it reads under the name ``table``: its
     columns are the groups and the aggregates. It costs nothing, as :class:`Shape`, in whose place it stands. The noisy
-    tables of further private aggregations have the names ``more``.
+    tables of further private aggregations have the names ``more``; ``public`` are the public tables that it reads under
+    their own names. ``table`` is empty where it reads these alone.
     """
 
     sql: str
     table: str = "noisy"
     more: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of all noisy tables that the SQL reads, the first aggregation's first."""
-        return (self.table, *self.more)
+        return (self.table, *self.more) if self.table else ()
 
 
 @dataclass(frozen=True)
@@ -323,10 +326,19 @@ class Query:
     """The private relation that is asked of; None is the card's own table."""
     more: tuple[Query, ...] = ()
     rolled_up: tuple[Group, ...] = ()
+    as_of: date | None = None
+    """The day that CURRENT_DATE stands for, where the question names it."""
+
+    @property
+    def is_public(self) -> bool:
+        """Return whether the question reads public tables alone."""
+        return self.post is not None and not self.post.tables
 
     @property
     def aggregations(self) -> tuple[Query, ...]:
         """All private aggregations of the question as questions of their own, this one first."""
+        if self.is_public:
+            return ()
         return (replace(self, more=()), *self.more) if self.more else (self,)
 
 

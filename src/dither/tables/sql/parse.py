@@ -36,13 +36,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dither.errors import InvalidArgument
-from dither.tables.card.model import Card, Type
+from dither.tables.card.model import Card, Type, column_types
 from dither.tables.card.values import clip, closest
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import answer_type, relation_card, spelling, unique
@@ -51,7 +52,7 @@ from dither.tables.sql.aggregates import is_aggregate, outer_columns
 from dither.tables.sql.blocks import BlockLevel, NoisyNames, PrivateBlock, window_parts
 from dither.tables.sql.relations import groups_by_person, is_private
 from dither.tables.sql.same_person import with_person_joins
-from dither.tables.sql.scopes import bind_tables, read_item, with_item, write_windows_out
+from dither.tables.sql.scopes import bind_tables, read_item, with_item, write_day, write_windows_out
 from dither.tables.sql.text import FUNCTION_HINTS, hint, refuse_node, statement
 
 _NODES: frozenset[type[exp.Expr]] = frozenset(
@@ -110,10 +111,10 @@ _PADDED = {"lpad", "rpad"}
 _MOST_PADDING = 1000
 
 
-def render(tree: exp.Query, *noisy: str) -> str:
-    """Return the SQL for the isolated database, which reads these noisy tables; refuse any node, function or table
-    that is not known to be safe there."""
-    tables = {name.casefold() for name in noisy}
+def render(tree: exp.Query, *noisy: str, public: Collection[str] = ()) -> str:
+    """Return the SQL for the isolated database, which reads these noisy tables and the ``public`` ones; refuse any
+    node, function or table that is not known to be safe there."""
+    tables = {name.casefold() for name in (*noisy, *public)}
     for node in list(tree.walk()):
         _check_node(node, tables)
     try:
@@ -146,8 +147,8 @@ def _check_node(node: exp.Expr, tables: Collection[str]) -> None:
 
 
 def _check_table(node: exp.Table, tables: Collection[str]) -> None:
-    """Refuse a table in FROM that is neither a noisy table nor an item of WITH."""
-    fix = "read what a WITH names, or an aggregation of the table: FROM (SELECT …, COUNT(*) … GROUP BY …)"
+    """Refuse a table in FROM that is neither a noisy or public table nor an item of WITH."""
+    fix = "read a public table, what a WITH names, or an aggregation: FROM (SELECT …, COUNT(*) … GROUP BY …)"
     if not isinstance(node.this, exp.Identifier):
         raise refuse_sql("tables of this question", "a function as table", fix)
     if node.args.get("db") or node.args.get("catalog"):
@@ -244,11 +245,12 @@ MOST_AGGREGATIONS = 64
 """How many private aggregations a question may have: they share the budget."""
 
 
-def parse(text: str, card: Card) -> Query:
+def parse(text: str, card: Card, as_of: date | None = None) -> Query:
     """Return the question that a SELECT asks of the card's table.
 
     Each private block of the statement becomes one or more private aggregations. What surrounds the blocks is a
     :class:`~dither.tables.query.tree.Shape` where dither's own operations compute it, else SQL on noisy tables.
+    CURRENT_DATE is ``as_of``, or else the card's day, or else today (UTC).
 
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
@@ -261,6 +263,10 @@ def parse(text: str, card: Card) -> Query:
     """
     tree, options = statement(text, card.name, list(card.columns), example(card))
     write_windows_out(tree)
+    day = as_of or card.as_of or datetime.now(UTC).date()
+    named_day = day if write_day(tree, day) else None
+    if reads_public_alone(tree, card):
+        return Query({}, post=_of_public_tables(tree, card), as_of=named_day)
     with_person_joins(tree, card)
     _refuse_single_rows(tree, card)
     plain = not has_outer_part(tree)
@@ -273,7 +279,8 @@ def parse(text: str, card: Card) -> Query:
         raise shape
     merged = aggregations([item for block in blocks for item in block.asked])
     first, *others = [aggregation.query()[0] for aggregation in merged]
-    question = replace(first, more=tuple(replace(part, epsilon=None, delta=None) for part in others))
+    others = [replace(part, epsilon=None, delta=None, as_of=named_day) for part in others]
+    question = replace(first, more=tuple(others), as_of=named_day)
     if isinstance(shape, Shape):
         return replace(question, shape=shape)
     try:
@@ -300,9 +307,36 @@ def _post_processing(
         types.append(_types(part, relation_card(card, part.source), aggregation.items[0].types))
     in_order = iter([tables[place] for place in sorted(tables)])
     outer = [block.outer([next(in_order) for _ in block.asked]) for block in blocks]
-    post = PostProcessing(render(_with_outer_sql(tree, outer), *noisy), noisy[0], tuple(noisy[1:]))
-    rehearse(post, *types, one_row=[name for name, item in zip(noisy, merged, strict=True) if not item.groups])
+    sql = _with_outer_sql(tree, outer)
+    known = _public_tables_read(sql, card)
+    post = PostProcessing(render(sql, *noisy, public=known), noisy[0], tuple(noisy[1:]), known)
+    one_row = [name for name, item in zip(noisy, merged, strict=True) if not item.groups]
+    rehearse(post, *types, one_row=one_row, public=column_types(card, known))
     return post
+
+
+def _of_public_tables(tree: exp.Query, card: Card) -> PostProcessing:
+    """Return a statement that reads public tables alone, after a rehearsal on made-up ones."""
+    from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
+
+    known = _public_tables_read(tree, card)
+    post = PostProcessing(render(tree, public=known), table="", public=known)
+    rehearse(post, public=column_types(card, known))
+    return post
+
+
+def _public_tables_read(tree: exp.Query, card: Card) -> tuple[str, ...]:
+    """Return the public tables that a statement reads, each once, in the spelling of the card."""
+    tables = [table.name for table in tree.find_all(exp.Table) if with_item(table) is None]
+    names = [spelling(name, card.public) for name in tables]
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def reads_public_alone(tree: exp.Query, card: Card) -> bool:
+    """Return whether a statement reads tables, and all of them are public."""
+    tables = [table for table in tree.find_all(exp.Table) if with_item(table) is None]
+    named = all(isinstance(table.this, exp.Identifier) and not table.args.get("db") for table in tables)
+    return bool(tables) and named and all(spelling(table.name, card.public) is not None for table in tables)
 
 
 def has_outer_part(tree: exp.Query) -> bool:
@@ -610,14 +644,16 @@ def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
 
 
 def named_tables(text: str, card: Card) -> tuple[str, ...]:
-    """Return the private tables that a statement names, in the card's spelling and the order of the statement;
-    refuse a statement without any."""
+    """Return the private tables that a statement names, in the card's spelling and the order of the statement; none
+    where it reads public tables alone. Refuse a statement without any table of the card."""
     names = list(card.private_tables)
     tree, _ = statement(text, names[0])
     for item in tree.find_all(exp.CTE):
         if spelling(item.alias, names):
             got = f"{clip(item.alias)!r}, a table of the card"
             raise refuse_sql("a new name after WITH", got, "choose another name")
+    if reads_public_alone(tree, card):
+        return ()
     written = [spelling(table.name, names) for table in tree.find_all(exp.Table) if not table.args.get("db")]
     about = list(dict.fromkeys(name for name in written if name is not None))
     expected = f"FROM one of {', '.join(names)}"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from sqlglot import exp
@@ -99,6 +100,35 @@ def _in_order(node: exp.Expr) -> Iterator[exp.CTE]:
             yield from _in_order(part)
     if isinstance(node, exp.CTE):
         yield node
+
+
+# -- the day on which a question is asked -----------------------------------------------------------------------------
+
+_DAYS = frozenset({"CURRENT_DATE", "TODAY", "CURDATE"})
+_MOMENTS = frozenset({"NOW", "GETDATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "SYSDATE"})
+
+
+def write_day(tree: exp.Query, day: date) -> bool:
+    """Replace CURRENT_DATE by a day, and NOW() by its first moment, in a statement; return whether it names either.
+
+    So an answer does not depend on when it is computed, and the day is part of the question that it is recorded for.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT COUNT(*) FROM t WHERE d > CURRENT_DATE - INTERVAL 7 DAY", dialect="duckdb")
+    >>> write_day(tree, date(2024, 1, 31)), tree.args["where"].sql("duckdb")
+    (True, "WHERE d > CAST('2024-01-31' AS DATE) - INTERVAL '7' DAY")
+    """
+    found = False
+    for node in list(tree.walk()):
+        no_arguments = isinstance(node, exp.Anonymous) and not node.expressions
+        name = node.name.upper() if no_arguments else ""
+        is_day = isinstance(node, exp.CurrentDate) or name in _DAYS
+        if is_day or isinstance(node, (exp.CurrentTimestamp, exp.Localtimestamp)) or name in _MOMENTS:
+            kind = exp.DataType.Type.DATE if is_day else exp.DataType.Type.TIMESTAMP
+            text = f"{day}" if is_day else f"{day} 00:00:00"
+            node.replace(exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind)))
+            found = True
+    return found
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ _RULES: tuple[_Rule, ...] = (
 SINGLE_VALUES = "single values are never released"
 _PATTERN = "write {x} LIKE 'a%' for texts that begin so, '%a' for those that end so, '%a%' for those that contain it"
 _PERIOD = "write date_trunc('month', {x}), or MONTH({x}), or compare with a date: {x} >= '2024-01-01'"
-_TODAY = "write the date itself, for example '2024-01-31': an answer may not depend on when it is asked"
+_TODAY = "use CURRENT_DATE: an answer may not depend on the hour at which it is asked"
 _RANDOM = "leave it out: no rows have to be sampled, noise is added to the answer"
 _PART = "write CONTAINS({x}, {s}), or STARTS_WITH({x}, {s})"
 _LISTED = f"count them by group, SELECT {{x}}, COUNT(*) … GROUP BY {{x}}: {SINGLE_VALUES}"
@@ -290,7 +290,6 @@ FUNCTION_HINTS: Mapping[str, str] = MappingProxyType(
             ["AGE", "TIMESTAMPDIFF"], "write EXTRACT(YEAR FROM AGE(DATE '2024-01-31', {x})) for complete years"
         ),
         "MONTHS_BETWEEN": "write DATE_DIFF('day', {x}, DATE '2024-01-31') for days",
-        **dict.fromkeys(["NOW", "GETDATE", "TODAY", "SYSDATE", "CURDATE", "GET_CURRENT_TIMESTAMP"], _TODAY),
         **dict.fromkeys(["RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID"], _RANDOM),
         **dict.fromkeys(
             ["REGEXP_MATCHES", "REGEXP_LIKE", "REGEXP_CONTAINS", "REGEXP_FULL_MATCH", "REGEXP", "RLIKE", "MATCH"],
@@ -385,9 +384,7 @@ REFUSED_NODES: Mapping[type[exp.Expr], RefusedNode] = MappingProxyType({
         exp.Distinct: ("DISTINCT", "use GROUP BY"),
         exp.Alias: ("AS inside an expression", "name the column after the whole expression"),
         exp.Any: ("ANY", "write {x} IN ('a', 'b'), or {x} LIKE 'a%' OR {x} LIKE 'b%'"),
-        exp.CurrentDate: ("CURRENT_DATE", _TODAY),
         exp.CurrentTime: ("CURRENT_TIME", _TODAY),
-        exp.CurrentTimestamp: ("CURRENT_TIMESTAMP", _TODAY),
         exp.Filter: ("FILTER after something that is no aggregate", "leave it out"),
         exp.WithinGroup: ("WITHIN GROUP after something else", "write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"),
         exp.Array: ("a name in square brackets, or a list", 'write {x} without brackets, or "{x}"'),

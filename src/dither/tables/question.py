@@ -22,12 +22,13 @@ from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
-from dither.tables.execute.release import forecast_of_noise, planned, release
+from dither.tables.execute.release import forecast_of_noise, planned, release, result_of_public_tables
 from dither.tables.options import ReleaseOptions, takes_options
 from dither.tables.planning.explain import Explanation, bias_notes, explain
 from dither.tables.planning.plan import QuestionPlan, check_statements
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
+from dither.tables.sql.public_subqueries import ComputePublic
 
 
 class Backend(Protocol):
@@ -44,6 +45,10 @@ class Backend(Protocol):
 
     def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
         """Charge, run, add noise, record, and answer, by the plan that :meth:`plan` returned."""
+        ...
+
+    def compute_public(self, table: dither.Table) -> ComputePublic:
+        """Return a function that computes SQL about the table's public tables alone, which is free."""
         ...
 
     def remaining(self, table: dither.Table) -> Remaining:
@@ -75,6 +80,10 @@ class LocalBackend:
     def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
         """Charge, run, add noise, record, and answer."""
         return release(question, options, plan)
+
+    def compute_public(self, table: dither.Table) -> ComputePublic:
+        """Return a function that computes SQL on the public tables that the engine reads."""
+        return lambda post: result_of_public_tables(post, table)
 
     def remaining(self, table: dither.Table) -> Remaining:
         """Return what may still be spent on the table."""

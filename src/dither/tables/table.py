@@ -114,7 +114,7 @@ class Table(NotIterable):
         about = named_tables(text, self.card) if self.card.tables else ()
         card = self.card.for_table(*about) if about else self.card
         day = as_date(as_of) if isinstance(as_of, str) else as_of
-        return Question(self, sql.parse(text, card, day), text, about)
+        return Question(self, sql.parse(text, card, day, self.backend.compute_public(self)), text, about)
 
     def __getitem__(self, name: object) -> Question:
         """Return a question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from dither.errors import InvalidData
+from dither.errors import InvalidArgument, InvalidData
 from dither.ledger.recorded import decode, encode
 from dither.present.notes import Note
 from dither.randomness import resolve
@@ -30,24 +30,36 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines import with_public_values
 from dither.tables.execute import run
 from dither.tables.execute.recorded_key import canonical_request
-from dither.tables.execute.shape_answer import (
-    NoisyAggregation,
-    answer_of_public_tables,
-    rehearse_sql,
-    shape_answer,
-)
+from dither.tables.execute.shape_answer import NoisyAggregation, rehearse_sql, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.estimate import with_least_squares
-from dither.tables.planning.explain import ADDED, bias_notes, limitations, refuse_mostly_noise, refuse_noise_only
+from dither.tables.planning.explain import (
+    ADDED,
+    bias_notes,
+    limitations,
+    public_notes,
+    refuse_mostly_noise,
+    refuse_noise_only,
+)
 from dither.tables.planning.group_keys import with_unstated_bounds
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, statements_of
-from dither.tables.query.tree import Aggregate, Column, Query, private_tables, public_joins, public_tables, show
+from dither.tables.query.tree import (
+    Aggregate,
+    Column,
+    PostProcessing,
+    Query,
+    private_tables,
+    public_joins,
+    public_tables,
+    show,
+)
 
 if TYPE_CHECKING:
-    from dither.tables.query.postprocess import PublicRows
+    from dither.tables.query.postprocess import PostProcessedTable, PublicRows
     from dither.tables.question import Question
+    from dither.tables.table import Table
 
 MOST_PUBLIC_ROWS = 200_000
 """How many rows a public table may have that SQL on an answer reads."""
@@ -82,7 +94,12 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     table = question.table
     plan = planned(question, options) if plan is None else plan
     if plan.of_public is not None:
-        return answer_of_public_tables(plan.query, _public_rows(question), table.accounts.remaining(options.analyst))
+        assert plan.query.post is not None
+        known = result_of_public_tables(plan.query.post, table)
+        left = table.accounts.remaining(options.analyst)
+        return Answer(
+            known.names, known.types, tuple(known.rows), {}, plan.cost, public_notes(plan.query), remaining=left
+        )
     pipeline.check(table, plan.cost)
     content = canonical_request(question.text, question.query, question.card, plan, options)
     request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
@@ -93,7 +110,7 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     contexts = statement_contexts(question, plan)
     check_statements(question, plan, contexts)
 
-    public = _public_rows(question)
+    public = _public_rows(question.query.post, table)
 
     def compute(paid: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
         """Run the statements in their ``paid`` contexts, and return the answer with its notes as it is stored."""
@@ -111,12 +128,21 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     )
 
 
-def _public_rows(question: Question) -> PublicRows:
-    """Return the public tables that the SQL around the aggregations reads, with the types of their columns."""
-    post = question.query.post
-    types = {} if post is None else column_types(question.card, post.public)
-    engine = question.table.engine
-    return {name: (kinds, engine.public_table(name, kinds, MOST_PUBLIC_ROWS)) for name, kinds in types.items()}
+def _public_rows(post: PostProcessing | None, table: Table) -> PublicRows:
+    """Return the public tables that SQL on an answer reads, with the types of their columns."""
+    types = {} if post is None else column_types(table.card, post.public)
+    return {name: (kinds, table.engine.public_table(name, kinds, MOST_PUBLIC_ROWS)) for name, kinds in types.items()}
+
+
+def result_of_public_tables(post: PostProcessing, table: Table) -> PostProcessedTable:
+    """Return what SQL makes of public tables alone; refuse SQL that fails on them."""
+    from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
+
+    result = postprocess.run_on_any_numbers(post, [], [], [], _public_rows(post, table))
+    if result is None:
+        fix = "simplify it, or cast values with TRY_CAST"
+        raise InvalidArgument("SQL", "SQL that DuckDB runs on the public tables in 20 s", "one that it does not", fix)
+    return result
 
 
 def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:

@@ -44,10 +44,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from dither.errors import InvalidArgument
-from dither.guarantees import FREE, Guarantee
+from dither.guarantees import Guarantee
 from dither.inference import NoiseLaw, level_table
-from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type, column_types
@@ -56,12 +54,12 @@ from dither.tables.compile.statements import Measure, is_race
 from dither.tables.execute.run import NoisyTable
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.estimate import corrected, make_agree
-from dither.tables.planning.explain import null_value_notes, plan_notes, public_notes
+from dither.tables.planning.explain import null_value_notes, plan_notes
 from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.relations import base_of
-from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, Query, columns
+from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 
 if TYPE_CHECKING:
     from dither.tables.query.postprocess import PostProcessedTable, PublicRows
@@ -543,19 +541,6 @@ def _post_processed(
     )
 
 
-def answer_of_public_tables(query: Query, public: PublicRows, remaining: Remaining) -> Answer:
-    """Return the exact answer to a question about ``public`` tables alone; refuse SQL that fails on them."""
-    from dither.tables.query import postprocess
-
-    assert query.post is not None
-    result = postprocess.run_on_any_numbers(query.post, [], [], [], public)
-    if result is None:
-        fix = "simplify it, or cast values with TRY_CAST"
-        raise InvalidArgument("SQL", "SQL that DuckDB runs on the public tables in 20 s", "one that it does not", fix)
-    rows = tuple(result.rows)
-    return Answer(result.names, result.types, rows, {}, FREE, public_notes(query), remaining=remaining)
-
-
 def _unprocessed_answer(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
@@ -600,10 +585,11 @@ def _errors_after(
 
     types = [_types(item.plan, item.context) for item in released]
     groups = {name: kinds[name] for item, kinds in zip(released, types, strict=True) for name in item.groups}
+    exact = {*groups.items(), *(column for kinds, _ in (public or {}).values() for column in kinds.items())}
     keys = [
         place
         for place, (name, kind) in enumerate(zip(result.names, result.types, strict=True))
-        if kind not in ("integer", "number") or groups.get(name) == kind
+        if kind not in ("integer", "number") or (name, kind) in exact
     ]
     passed_on = _passed_on(released, result, [_errors_at(item, confidence) for item in released], max)
     if one_sided or any(item.plan.population for item in released):

@@ -50,6 +50,12 @@ from dither.tables.query.relations import answer_type, relation_card, spelling, 
 from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query, Shape
 from dither.tables.sql.aggregates import is_aggregate, outer_columns
 from dither.tables.sql.blocks import BlockLevel, NoisyNames, PrivateBlock, window_parts
+from dither.tables.sql.public_subqueries import (
+    ComputePublic,
+    public_tables_read,
+    reads_public_alone,
+    write_public_values,
+)
 from dither.tables.sql.relations import groups_by_person, is_private
 from dither.tables.sql.same_person import with_person_joins
 from dither.tables.sql.scopes import bind_tables, read_item, with_item, write_day, write_windows_out
@@ -245,12 +251,13 @@ MOST_AGGREGATIONS = 64
 """How many private aggregations a question may have: they share the budget."""
 
 
-def parse(text: str, card: Card, as_of: date | None = None) -> Query:
+def parse(text: str, card: Card, as_of: date | None = None, compute: ComputePublic | None = None) -> Query:
     """Return the question that a SELECT asks of the card's table.
 
     Each private block of the statement becomes one or more private aggregations. What surrounds the blocks is a
     :class:`~dither.tables.query.tree.Shape` where dither's own operations compute it, else SQL on noisy tables.
-    CURRENT_DATE is ``as_of``, or else the card's day, or else today (UTC).
+    CURRENT_DATE is ``as_of``, or else the card's day, or else today (UTC). ``compute`` computes subqueries about public
+    tables, which are refused without it.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
@@ -267,6 +274,8 @@ def parse(text: str, card: Card, as_of: date | None = None) -> Query:
     named_day = day if write_day(tree, day) else None
     if reads_public_alone(tree, card):
         return Query({}, post=_of_public_tables(tree, card), as_of=named_day)
+    if compute is not None:
+        write_public_values(tree, card, compute)
     with_person_joins(tree, card)
     _refuse_single_rows(tree, card)
     plain = not has_outer_part(tree)
@@ -308,7 +317,7 @@ def _post_processing(
     in_order = iter([tables[place] for place in sorted(tables)])
     outer = [block.outer([next(in_order) for _ in block.asked]) for block in blocks]
     sql = _with_outer_sql(tree, outer)
-    known = _public_tables_read(sql, card)
+    known = public_tables_read(sql, card)
     post = PostProcessing(render(sql, *noisy, public=known), noisy[0], tuple(noisy[1:]), known)
     one_row = [name for name, item in zip(noisy, merged, strict=True) if not item.groups]
     rehearse(post, *types, one_row=one_row, public=column_types(card, known))
@@ -319,24 +328,10 @@ def _of_public_tables(tree: exp.Query, card: Card) -> PostProcessing:
     """Return a statement that reads public tables alone, after a rehearsal on made-up ones."""
     from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
 
-    known = _public_tables_read(tree, card)
+    known = public_tables_read(tree, card)
     post = PostProcessing(render(tree, public=known), table="", public=known)
     rehearse(post, public=column_types(card, known))
     return post
-
-
-def _public_tables_read(tree: exp.Query, card: Card) -> tuple[str, ...]:
-    """Return the public tables that a statement reads, each once, in the spelling of the card."""
-    tables = [table.name for table in tree.find_all(exp.Table) if with_item(table) is None]
-    names = [spelling(name, card.public) for name in tables]
-    return tuple(dict.fromkeys(name for name in names if name is not None))
-
-
-def reads_public_alone(tree: exp.Query, card: Card) -> bool:
-    """Return whether a statement reads tables, and all of them are public."""
-    tables = [table for table in tree.find_all(exp.Table) if with_item(table) is None]
-    named = all(isinstance(table.this, exp.Identifier) and not table.args.get("db") for table in tables)
-    return bool(tables) and named and all(spelling(table.name, card.public) is not None for table in tables)
 
 
 def has_outer_part(tree: exp.Query) -> bool:

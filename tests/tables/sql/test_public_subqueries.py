@@ -221,9 +221,8 @@ def test_the_day_is_the_card_s_or_today(folder, visits):
     today = {datetime.now(UTC).date()}
     asked = visits.sql(sql).query.as_of
     assert asked in today | {datetime.now(UTC).date()}
-    (folder / "card.toml").write_text(
-        CARD.replace('unit = "who"', 'unit = "who"\nas_of = 2024-03-01'), encoding="utf-8"
-    )
+    stated = CARD.replace('unit = "who"', 'unit = "who"\nas_of = 2024-03-01')
+    (folder / "card.toml").write_text(stated, encoding="utf-8")
     with dp.open(folder / "card.toml") as table:
         assert table.sql(sql).query.as_of == date(2024, 3, 1)
         first = table.sql(sql).release(epsilon=1)

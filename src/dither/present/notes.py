@@ -39,7 +39,7 @@ NoteKind = Literal[
     "population", "population_clusters", "mode_gap", "extreme_rank", "quantile_rank", "no_interval", "noise_only",
     "mostly_noise",
     "shared_parts", "shared_epsilon", "chosen_by_noise", "one_sided", "error_unknown", "failed_sql",
-    "public_alone", "as_of",
+    "public_alone", "as_of", "in_stages", "compared_with",
     # the ledger
     "first_answer", "temporary_ledger",
     # publications and synthetic records
@@ -101,7 +101,7 @@ _FIRST: tuple[NoteKind, ...] = (
     "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
     "error_unknown",
     # which rows are shown, and what their numbers are
-    "as_of", "top_keys", "small_groups", "other_groups", "population",
+    "as_of", "compared_with", "top_keys", "small_groups", "other_groups", "population",
     "temporary_ledger",
     # what the ± leaves out, or follows from
     "undercount_unknown", "left_out", "by_profile", "null_values", "one_sided", "chosen_by_noise", "undercount_beside",
@@ -328,6 +328,13 @@ def _quantile_rank(values: Mapping[str, Any]) -> str:
     return f"The rank of `{values['name']}` is off by at most {two_digits(values['rows'])} rows (95 %){middle}."
 
 
+def _compared_with(values: Mapping[str, Any]) -> str:
+    """Return the sentence of a note ``compared_with``: the noisy numbers that stand for private subqueries."""
+    errors = zip(values["numbers"], values["errors"], strict=True)
+    known = [two_digits(n) if e is None else f"{n:,.6g} ± {two_digits(e)}" for n, e in errors]
+    return f"Subquery: {', '.join(known)}. The ± is of rows compared with this noisy number."
+
+
 def _failed_sql(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``failed_sql``: what is shown instead of the failed result."""
     failed = "The SQL around the aggregation failed on this answer; shown instead"
@@ -480,6 +487,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "one_sided": "MAX, MIN, STDDEV, ranks and conditional counts of noisy numbers have no ±: noise biases them.",
     "error_unknown": "The ± of computed columns could not be computed.",
     "failed_sql": _failed_sql,
+    "in_stages": "The subquery is answered first; {stages} stages share the budget equally.",
+    "compared_with": _compared_with,
     "as_of": "CURRENT_DATE is {day}; asked again on another day, the question is charged again.",
     "public_alone": lambda v: f"{_code(v['tables'])}: public, so the answer is exact and free.",
     "first_answer": (

@@ -116,6 +116,14 @@ class Table(NotIterable):
         day = as_date(as_of) if isinstance(as_of, str) else as_of
         return Question(self, sql.parse(text, card, day, self.backend.compute_public(self)), text, about)
 
+    def reread(self, question: Question, earlier: Sequence[float]) -> Query:
+        """Return the tree of a question in SQL once the questions before it have these answers."""
+        from dither.tables.sql import parse as sql
+
+        assert question.text is not None
+        compute = self.backend.compute_public(self)
+        return sql.parse(question.text, question.card, question.query.as_of, compute, earlier)
+
     def __getitem__(self, name: object) -> Question:
         """Return a question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""
         tables = self.card.private_tables

@@ -229,19 +229,23 @@ class TableAccounts:
 
     def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
         """Return why a question at this cost would be refused now; an empty text where it would be charged."""
-        price = Price.of(guarantee)
         try:
-            charged = self._charged_accounts(analyst)
-            paying = [account for account in charged if account.kind != "people"]
-            ledger = self._ledger_if_any()
-            if ledger is not None:
-                ledger.check_open(self.card.name, max_incidents=self.card.max_incidents, analyst=analyst)
-            charge_each(paying, price)
-            for people in charged[len(paying) :]:
-                check_person_limit(people, price)
+            self.check_budget(guarantee, analyst)
         except (BudgetExceeded, DatasetClosed) as error:
             return str(error)
         return ""
+
+    def check_budget(self, guarantee: Guarantee, analyst: str | None = None) -> None:
+        """Refuse a question at this cost where an account has not enough left, or the dataset is closed."""
+        price = Price.of(guarantee)
+        charged = self._charged_accounts(analyst)
+        paying = [account for account in charged if account.kind != "people"]
+        ledger = self._ledger_if_any()
+        if ledger is not None:
+            ledger.check_open(self.card.name, max_incidents=self.card.max_incidents, analyst=analyst)
+        charge_each(paying, price)
+        for people in charged[len(paying) :]:
+            check_person_limit(people, price)
 
     def _charged_accounts(self, analyst: str | None) -> list[Account]:
         """Return the accounts that a question is charged to; where there is no ledger yet, those that the card would

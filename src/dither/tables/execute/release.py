@@ -33,7 +33,7 @@ from dither.tables.execute.recorded_key import canonical_request
 from dither.tables.execute.shape_answer import NoisyAggregation, rehearse_sql, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
-from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
+from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question, stage_options
 from dither.tables.planning.estimate import with_least_squares
 from dither.tables.planning.explain import (
     ADDED,
@@ -100,6 +100,8 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
         return Answer(
             known.names, known.types, tuple(known.rows), {}, plan.cost, public_notes(plan.query), remaining=left
         )
+    if plan.before:
+        return _in_stages(question, plan, options)
     pipeline.check(table, plan.cost)
     content = canonical_request(question.text, question.query, question.card, plan, options)
     request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
@@ -126,6 +128,42 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     return Answer.restored(
         decode(paid.stored), remaining=paid.remaining, replayed=paid.replayed, receipt=str(paid.receipt)
     )
+
+
+def _in_stages(question: Question, plan: QuestionPlan, options: ReleaseOptions) -> Answer:
+    """Answer the questions that come before this one, read it again with their noisy answers, and answer it.
+
+    Each stage is a release of its own, charged and recorded before the next. Where the budget does not suffice for all
+    of them, or an answer would be mostly noise, the question is refused before the first is charged.
+    """
+    table, query = question.table, question.query
+    pipeline.check(table, plan.cost)
+    asked = [replace(question, query=item, text=None) for item in query.before]
+    keys = [None if options.key is None else f"{options.key} / {place}" for place in range(len(asked))]
+    own = stage_options(query, question.card, options)
+    stages = [replace(own, key=key, force=True) for key in keys]
+    if not all(map(_is_recorded, asked, stages)):
+        table.accounts.check_budget(plan.cost, options.analyst)
+        for item in (*plan.before, replace(plan, before=())) if not options.force else ():
+            refuse_noise_only(item)
+    answers = [release(item, stage) for item, stage in zip(asked, stages, strict=True)]
+    numbers = [answer.rows[0][0] for answer in answers]
+    if None in numbers:
+        fix = "ask it alone: it has no values, or too few"
+        raise InvalidArgument("subquery", "a number", "NULL as its answer", fix)
+    last = release(replace(question, query=table.reread(question, numbers)), replace(own, force=True))
+    errors = [next((values[0] for values in answer.errors.values()), None) for answer in answers]
+    noted = Note("compared_with", {"numbers": numbers, "errors": errors})
+    replayed = last.replayed and all(answer.replayed for answer in answers)
+    return replace(last, cost=plan.cost, notes=(noted, *last.notes), replayed=replayed)
+
+
+def _is_recorded(question: Question, options: ReleaseOptions) -> bool:
+    """Return whether the answer to a question is recorded, so that it is free."""
+    plan = planned(question, options)
+    content = canonical_request(question.text, question.query, question.card, plan, options)
+    request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
+    return pipeline.is_recorded(question.table, plan.cost, request, options.analyst)
 
 
 def _public_rows(post: PostProcessing | None, table: Table) -> PublicRows:

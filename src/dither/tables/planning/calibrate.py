@@ -84,6 +84,8 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Question
             "neither" if options.error is None else "both",
             *fix_by_options("pass {epsilon}, or {error}", epsilon=0.5, error=50),
         )
+    if query.before:
+        return _in_stages(query, card, options, epsilon)
     least = arguments.epsilon(card.min_epsilon, "min_epsilon")
     given = coalesce(options.delta, query.delta, card.delta)
     delta = None if given is None else arguments.delta(given)
@@ -109,6 +111,25 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Question
         every_group(part.keys, part.ties)
     refuse_counted_groups(result)
     return result
+
+
+def _in_stages(query: Query, card: Card, options: ReleaseOptions, epsilon: object) -> QuestionPlan:
+    """Return the plan of a question that is asked after others: every stage has an equal share of the budget."""
+    if options.error is not None:
+        fix = "pass epsilon, or ask the subquery first, and write its answer as a number"
+        raise InvalidArgument("error", "a question without a private subquery", "one that is compared with", fix)
+    own = stage_options(query, card, options, epsilon)
+    before = tuple(plan_question(item, card, own) for item in query.before)
+    return replace(plan_question(replace(query, before=()), card, own), before=before)
+
+
+def stage_options(query: Query, card: Card, options: ReleaseOptions, epsilon: object = None) -> ReleaseOptions:
+    """Return the options of each stage of a question: equal shares of its epsilon and of its delta."""
+    stages = len(query.before) + 1
+    whole = arguments.epsilon(coalesce(epsilon, options.epsilon, query.epsilon))
+    delta = coalesce(options.delta, query.delta, card.delta)
+    share = None if delta is None else arguments.delta(delta) / stages
+    return replace(options, epsilon=whole / stages, delta=share)
 
 
 _OF_POPULATIONS = ("count", "count_value", "people", "sum", "mean", "var", "std", "quantile")

@@ -723,6 +723,8 @@ def explain(
     if plan.of_public is not None:
         return Explanation((), plan.cost, "groups: as the SQL says", "", remaining, public_notes(plan.query), refused)
     lines = [line for part in parts for line in _lines(part, _by(part) if len(parts) > 1 else "")]
+    first_parts = [part for item in plan.before for part in item.parts]
+    lines += [line for part in first_parts for line in _lines(part, ", asked first")]
     groups, bounded = _groups(parts[0]), dict.fromkeys(map(_bounding, parts))
     learned_of = {limit for limit, learned in bounded if learned}
     bounding = "\n".join(limit + learned for limit, learned in bounded if learned or limit not in learned_of)
@@ -734,6 +736,7 @@ def explain(
     notes = [note for part in parts for note in plan_notes(part)]
     notes += [note for part in parts for note in _sharing(part)]
     notes += forecast_notes(plan)
+    notes += [Note("in_stages", {"stages": len(plan.before) + 1})] if plan.before else []
     first = [note for note in more_notes if note.kind == "mostly_noise"]
     every_note = tuple(dict.fromkeys([*first, *notes, *more_notes]))
     asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))

@@ -464,6 +464,8 @@ class QuestionPlan:
     parts: tuple[AggregationPlan, ...]
     of_public: Query | None = None
     """The question, where it reads public tables alone and has no private aggregation."""
+    before: tuple[QuestionPlan, ...] = ()
+    """The plans of the questions that are answered first (:attr:`Query.before`)."""
 
     @property
     def query(self) -> Query:
@@ -475,9 +477,10 @@ class QuestionPlan:
         """What the question costs: the epsilons and deltas of its aggregations add up."""
         if self.of_public is not None:
             return FREE
-        if len(self.parts) == 1:
-            return self.parts[0].guarantee
-        exact = [part.guarantee.exact for part in self.parts]
+        parts = [part.guarantee for part in self.parts] + [plan.cost for plan in self.before]
+        if len(parts) == 1:
+            return parts[0]
+        exact = [part.exact for part in parts]
         epsilon, delta = (sum((numbers[i] for numbers in exact if len(numbers) > i), Fraction(0)) for i in (0, 1))
         return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
 

@@ -328,6 +328,9 @@ class Query:
     rolled_up: tuple[Group, ...] = ()
     as_of: date | None = None
     """The day that CURRENT_DATE stands for, where the question names it."""
+    before: tuple[Query, ...] = ()
+    """Questions with one number each, which are answered first: this one is read again with their noisy answers, and
+    has stand-ins for them until then."""
 
     @property
     def is_public(self) -> bool:

@@ -47,11 +47,12 @@ from dither.tables.card.model import Card, Type, column_types
 from dither.tables.card.values import clip, closest
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import answer_type, relation_card, spelling, unique
-from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query, Shape
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Literal, PostProcessing, Query, Shape
 from dither.tables.sql.aggregates import is_aggregate, outer_columns
 from dither.tables.sql.blocks import BlockLevel, NoisyNames, PrivateBlock, window_parts
 from dither.tables.sql.public_subqueries import (
     ComputePublic,
+    constant_node,
     public_tables_read,
     reads_public_alone,
     write_public_values,
@@ -251,13 +252,19 @@ MOST_AGGREGATIONS = 64
 """How many private aggregations a question may have: they share the budget."""
 
 
-def parse(text: str, card: Card, as_of: date | None = None, compute: ComputePublic | None = None) -> Query:
+def parse(
+    text: str,
+    card: Card,
+    as_of: date | None = None,
+    compute: ComputePublic | None = None,
+    earlier: Sequence[float] = (),
+) -> Query:
     """Return the question that a SELECT asks of the card's table.
 
     Each private block of the statement becomes one or more private aggregations. What surrounds the blocks is a
     :class:`~dither.tables.query.tree.Shape` where dither's own operations compute it, else SQL on noisy tables.
     CURRENT_DATE is ``as_of``, or else the card's day, or else today (UTC). ``compute`` computes subqueries about public
-    tables, which are refused without it.
+    tables, which are refused without it. ``earlier`` are the answers to the questions that are asked before this one.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
@@ -277,6 +284,57 @@ def parse(text: str, card: Card, as_of: date | None = None, compute: ComputePubl
     if compute is not None:
         write_public_values(tree, card, compute)
     with_person_joins(tree, card)
+    before = _write_private_values(tree, card, earlier)
+    return replace(_question(tree, card, options, named_day), before=() if earlier else before)
+
+
+def _write_private_values(tree: exp.Query, card: Card, earlier: Sequence[float]) -> tuple[Query, ...]:
+    """Replace every subquery that compares rows with a private number, as in ``WHERE x > (SELECT AVG(x) FROM t)``, by
+    the number, and return the questions that it is the answer to.
+
+    That number is noise and truth, and released already when rows are compared with it: the question is asked in two
+    stages, which share the budget. ``earlier`` are the numbers; empty before they are known, when stand-ins are used.
+    """
+    found: list[Query] = []
+    for node in [node for node in tree.find_all(exp.Subquery) if _compares_rows(node, card)]:
+        inside = node.this
+        if len(inside.expressions) != 1 or inside.args.get("group"):
+            continue
+        question = _question(inside.copy(), card, {})
+        kinds = {item.kind for part in question.aggregations for item in part.aggregates.values()}
+        if kinds & {"mode", "histogram"}:  # which are no numbers
+            continue
+        known = earlier[len(found)] if earlier else _stand_in(question, card)
+        node.replace(constant_node(known))
+        found.append(question)
+    return tuple(found)
+
+
+def _compares_rows(node: exp.Subquery, card: Card) -> bool:
+    """Return whether a subquery aggregates private rows, and stands where an expression on rows does."""
+    inside = node.this
+    if not isinstance(inside, exp.Select) or not _reads_rows(inside, card) or not _aggregates(inside):
+        return False
+    if isinstance(node.parent, (exp.From, exp.Join, exp.In, exp.Exists, exp.CTE, exp.SetOperation)):
+        return False
+    around = node.parent
+    while around is not None and not isinstance(around, exp.Select):
+        if isinstance(around, exp.Where) or is_aggregate(around):
+            select = around.find_ancestor(exp.Select)
+            return select is not None and _reads_rows(select, card)
+        around = around.parent
+    return False
+
+
+def _stand_in(question: Query, card: Card) -> float:
+    """Return a number that a question might have as its answer: the middle of a column's bounds, or else 1."""
+    values = [item.value for item in question.aggregates.values() if item.kind in ("mean", "min", "max", "quantile")]
+    column = card.columns.get(values[0].name) if values and isinstance(values[0], Column) else None
+    return 1.0 if column is None or column.bounds is None else sum(column.bounds) / 2
+
+
+def _question(tree: exp.Query, card: Card, options: dict[str, exp.Expr], day: date | None = None) -> Query:
+    """Return the question that a statement asks, of which all subqueries are read."""
     _refuse_single_rows(tree, card)
     plain = not has_outer_part(tree)
     selects = [tree] if plain and isinstance(tree, exp.Select) else _private_blocks(tree, card)
@@ -288,8 +346,8 @@ def parse(text: str, card: Card, as_of: date | None = None, compute: ComputePubl
         raise shape
     merged = aggregations([item for block in blocks for item in block.asked])
     first, *others = [aggregation.query()[0] for aggregation in merged]
-    others = [replace(part, epsilon=None, delta=None, as_of=named_day) for part in others]
-    question = replace(first, more=tuple(others), as_of=named_day)
+    others = [replace(part, epsilon=None, delta=None, as_of=day) for part in others]
+    question = replace(first, more=tuple(others), as_of=day)
     if isinstance(shape, Shape):
         return replace(question, shape=shape)
     try:

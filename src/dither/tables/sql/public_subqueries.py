@@ -84,7 +84,7 @@ def write_public_values(tree: exp.Query, card: Card, compute: ComputePublic) -> 
             if len(known.rows) > 1:
                 fix = "aggregate in the subquery, or write IN (SELECT …)"
                 raise refuse_sql("one value of a subquery", f"{len(known.rows):,} rows", fix)
-            node.replace(_constant(known.rows[0][0] if known.rows else None))
+            node.replace(constant_node(known.rows[0][0] if known.rows else None))
 
 
 def _query(node: exp.Expr | None) -> exp.Expr | None:
@@ -120,12 +120,12 @@ def _write_list(node: exp.In, values: list[Value]) -> None:
         raise refuse_sql(f"at most {MOST_VALUES:,} values in IN (SELECT …)", f"{len(distinct):,}", fix)
     if distinct:
         node.set("query", None)
-        node.set("expressions", [_constant(value) for value in distinct])
+        node.set("expressions", [constant_node(value) for value in distinct])
     else:
         node.replace(exp.Boolean(this=False))
 
 
-def _constant(value: Value) -> exp.Expr:
+def constant_node(value: Value) -> exp.Expr:
     """Return a value as a constant in SQL."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return exp.Null()

@@ -330,9 +330,9 @@ def _quantile_rank(values: Mapping[str, Any]) -> str:
 
 def _compared_with(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``compared_with``: the noisy numbers that stand for private subqueries."""
-    errors = zip(values["numbers"], values["errors"], strict=True)
-    known = [two_digits(n) if e is None else f"{n:,.6g} ± {two_digits(e)}" for n, e in errors]
-    return f"Subquery: {', '.join(known)}. The ± is of rows compared with this noisy number."
+    pairs = zip(values["numbers"], values["errors"], strict=True)
+    known = [f"{n:,.6g}" if error is None else f"{n:,.6g} ± {two_digits(error)}" for n, error in pairs]
+    return f"Compared with the noisy {' and '.join(known)}; the ± holds for that comparison."
 
 
 def _failed_sql(values: Mapping[str, Any]) -> str:

@@ -129,7 +129,8 @@ def stage_options(query: Query, card: Card, options: ReleaseOptions, epsilon: ob
     whole = arguments.epsilon(coalesce(epsilon, options.epsilon, query.epsilon))
     delta = coalesce(options.delta, query.delta, card.delta)
     share = None if delta is None else arguments.delta(delta) / stages
-    return replace(options, epsilon=whole / stages, delta=share)
+    # exact shares, so that they add up to the whole
+    return replace(options, epsilon=whole / stages, delta=share)  # type: ignore[arg-type]
 
 
 _OF_POPULATIONS = ("count", "count_value", "people", "sum", "mean", "var", "std", "quantile")

@@ -295,7 +295,7 @@ def _write_private_values(tree: exp.Query, card: Card, earlier: Sequence[float])
     That number is noise and truth, and released already when rows are compared with it: the question is asked in two
     stages, which share the budget. ``earlier`` are the numbers; empty before they are known, when stand-ins are used.
     """
-    found: list[Query] = []
+    questions: list[Query] = []
     for node in [node for node in tree.find_all(exp.Subquery) if _compares_rows(node, card)]:
         inside = node.this
         if len(inside.expressions) != 1 or inside.args.get("group"):
@@ -304,10 +304,10 @@ def _write_private_values(tree: exp.Query, card: Card, earlier: Sequence[float])
         kinds = {item.kind for part in question.aggregations for item in part.aggregates.values()}
         if kinds & {"mode", "histogram"}:  # which are no numbers
             continue
-        known = earlier[len(found)] if earlier else _stand_in(question, card)
+        known = earlier[len(questions)] if earlier else _stand_in(question, card)
         node.replace(constant_node(known))
-        found.append(question)
-    return tuple(found)
+        questions.append(question)
+    return tuple(questions)
 
 
 def _compares_rows(node: exp.Subquery, card: Card) -> bool:
@@ -321,9 +321,16 @@ def _compares_rows(node: exp.Subquery, card: Card) -> bool:
     while around is not None and not isinstance(around, exp.Select):
         if isinstance(around, exp.Where) or is_aggregate(around):
             select = around.find_ancestor(exp.Select)
-            return select is not None and _reads_rows(select, card)
+            return select is not None and (_reads_rows(select, card) or _reads_named_rows(select, card))
         around = around.parent
     return False
+
+
+def _reads_named_rows(select: exp.Select, card: Card) -> bool:
+    """Return whether a SELECT reads private rows that WITH names."""
+    start = select.args.get("from_")
+    item = with_item(start.this) if start is not None and isinstance(start.this, exp.Table) else None
+    return item is not None and _is_relation(item.this, card)
 
 
 def _stand_in(question: Query, card: Card) -> float:

@@ -118,7 +118,7 @@ def write_day(tree: exp.Query, day: date) -> bool:
     >>> write_day(tree, date(2024, 1, 31)), tree.args["where"].sql("duckdb")
     (True, "WHERE d > CAST('2024-01-31' AS DATE) - INTERVAL '7' DAY")
     """
-    found = False
+    names_day = False
     for node in list(tree.walk()):
         no_arguments = isinstance(node, exp.Anonymous) and not node.expressions
         name = node.name.upper() if no_arguments else ""
@@ -127,8 +127,8 @@ def write_day(tree: exp.Query, day: date) -> bool:
             kind = exp.DataType.Type.DATE if is_day else exp.DataType.Type.TIMESTAMP
             text = f"{day}" if is_day else f"{day} 00:00:00"
             node.replace(exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind)))
-            found = True
-    return found
+            names_day = True
+    return names_day
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------

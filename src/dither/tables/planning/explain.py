@@ -721,7 +721,15 @@ def explain(
     """
     parts = plan.parts
     if plan.of_public is not None:
-        return Explanation((), plan.cost, "groups: as the SQL says", "", remaining, public_notes(plan.query), refused)
+        return Explanation(
+            (),
+            plan.cost,
+            "groups: as the SQL says",
+            "no private rows are read",
+            remaining,
+            public_notes(plan.query),
+            refused,
+        )
     lines = [line for part in parts for line in _lines(part, _by(part) if len(parts) > 1 else "")]
     first_parts = [part for item in plan.before for part in item.parts]
     lines += [line for part in first_parts for line in _lines(part, ", asked first")]

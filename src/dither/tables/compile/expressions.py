@@ -167,7 +167,7 @@ def bounded(low: float, high: float) -> tuple[float, float]:
             "bounds",
             "bounds of at most 1e150 in size, whose difference is between 1e-250 and 1e150",
             "bounds that are larger, or closer to each other or farther apart",
-            "state bounds in a handier unit",
+            "state bounds in a larger or smaller unit",
         )
     return float(low), float(high)
 

@@ -244,44 +244,46 @@ def term(op: str, *args: object) -> Term:
     return Term(Call(op, tuple(_operand(item) for item in args)))
 
 
-def _operand(value: object) -> Expression:
-    """Return the expression of a term, or a Python value as a constant."""
+def _tree(value: object) -> Expression | None:
+    """Return the expression of a term or an expression itself; None for other values."""
     if isinstance(value, Term):
         return value.expression
-    if isinstance(value, (Column, Literal, Call)):
-        return value
+    return value if isinstance(value, (Column, Literal, Call)) else None
+
+
+def _operand(value: object) -> Expression:
+    """Return the expression of a term, or a Python value as a constant; refuse values that some engine cannot hold."""
+    tree = _tree(value)
+    if tree is not None:
+        return tree
     constant = Literal(plain_value(value))
-    literal_type(constant.value)  # which refuses what some engine cannot hold
+    literal_type(constant.value)  # raises the refusal
     return constant
 
 
 def expression(value: object, what: str) -> Expression:
-    """Return the expression that an argument gives: a column by its name, or a term. ``what`` names the argument in
-    messages."""
-    if isinstance(value, str):
-        return Column(value)
-    if isinstance(value, Term):
-        return value.expression
-    if isinstance(value, (Column, Literal, Call)):
-        return value
+    """Return the expression of an argument, in which a str names a column; ``what`` names the argument in errors."""
+    tree = Column(value) if isinstance(value, str) else _tree(value)
+    if tree is not None:
+        return tree
     raise WrongType(what, "a column's name or an expression", type(value).__name__, "write col('amount')")
 
 
 def condition(value: object, what: str) -> Expression:
-    """Return the condition that an argument gives: SQL text, or a term. ``what`` names the argument in messages."""
+    """Return the expression of an argument, in which a str is a condition in SQL; ``what`` names the argument in
+    errors."""
     if isinstance(value, str):
         from dither.tables.sql.aggregates import syntax  # sqlglot is slow to load
 
         return syntax(value)
-    if isinstance(value, Term):
-        return value.expression
-    if isinstance(value, (Column, Literal, Call)):
-        return value
+    tree = _tree(value)
+    if tree is not None:
+        return tree
     raise WrongType(what, "a condition", type(value).__name__, _EXAMPLE)
 
 
 def _shown(expression: Expression, inside: bool = False) -> str:
-    """Return an expression as text, with parentheses where it is ``inside`` of another."""
+    """Return an expression as text for ``repr``, in parentheses where it is an operand (``inside``) of another."""
     if isinstance(expression, Column):
         return f"{expression.table}.{expression.name}" if expression.table else expression.name
     if isinstance(expression, Literal):
@@ -307,10 +309,8 @@ def count(
     ('count', 'count_value')
     """
     if value is None:
-        return Aggregate("count", weight=_weight(weight), rows_per_person=_whole(rows_per_person))
-    return Aggregate(
-        "count_value", expression(value, "count"), weight=_weight(weight), rows_per_person=_whole(rows_per_person)
-    )
+        return _aggregate("count", None, weight, rows_per_person)
+    return _aggregate("count_value", expression(value, "count"), weight, rows_per_person)
 
 
 def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
@@ -319,7 +319,7 @@ def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
     >>> count_distinct("product").kind
     'count_distinct'
     """
-    return Aggregate("count_distinct", expression(value, "count_distinct"), weight=_weight(weight))
+    return _aggregate("count_distinct", expression(value, "count_distinct"), weight)
 
 
 def people(*, weight: float | None = None) -> Aggregate:
@@ -328,7 +328,7 @@ def people(*, weight: float | None = None) -> Aggregate:
     >>> people().kind
     'people'
     """
-    return Aggregate("people", weight=_weight(weight))
+    return _aggregate("people", None, weight)
 
 
 def sum_(
@@ -556,9 +556,7 @@ def mode(
     ('a', 'b')
     """
     listed = None if keys is None else distinct_keys(keys, "keys")
-    return Aggregate(
-        "mode", expression(value, "mode"), keys=listed, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
-    )
+    return replace(_aggregate("mode", expression(value, "mode"), weight, rows_per_person), keys=listed)
 
 
 def histogram(
@@ -573,17 +571,12 @@ def histogram(
     typed(call, _no_columns)
     assert isinstance(call, Call)
     numbers = tuple(cast(float, item.value) for item in call.args[1:] if isinstance(item, Literal))
-    return Aggregate(
-        "histogram",
-        expression(value, "histogram"),
-        edges=numbers,
-        weight=_weight(weight),
-        rows_per_person=_whole(rows_per_person),
-    )
+    return replace(_aggregate("histogram", expression(value, "histogram"), weight, rows_per_person), edges=numbers)
 
 
 def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
-    """Return public keys as plain values; refuse repeated ones. ``what`` names the argument in messages."""
+    """Return public keys as plain Python values; refuse none, and repeated ones. ``what`` names the argument in
+    errors."""
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(what, "a list of values", type(keys).__name__, "pass ['a', 'b']")
     listed = tuple(plain_value(key) for key in keys)
@@ -599,9 +592,7 @@ def _numbers(
 ) -> Aggregate:
     """Return an aggregate of one number of this ``kind`` with checked parameters, which are those of :func:`mean`."""
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
-    return Aggregate(
-        kind, expression(value, kind), bounds=limits, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
-    )
+    return replace(_aggregate(kind, expression(value, kind), weight, rows_per_person), bounds=limits)
 
 
 def _pair(
@@ -618,26 +609,24 @@ def _pair(
     """
     limits = None if bounds is None else arguments.bounds(bounds)
     other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")
+    result = _aggregate(kind, expression(value, kind), weight, rows_per_person)
+    return replace(result, bounds=limits, other=expression(other, kind), other_bounds=other_limits)
+
+
+def _aggregate(
+    kind: Kind, value: Expression | None, weight: float | None, rows_per_person: int | None = None
+) -> Aggregate:
+    """Return an aggregate of this kind; refuse a ``weight`` that is not positive, and a ``rows_per_person`` that is not
+    a positive integer (None: not stated)."""
     return Aggregate(
         kind,
-        expression(value, kind),
-        bounds=limits,
-        other=expression(other, kind),
-        other_bounds=other_limits,
-        weight=_weight(weight),
-        rows_per_person=_whole(rows_per_person),
+        value,
+        weight=None if weight is None else arguments.positive(weight, "weight"),
+        rows_per_person=None if rows_per_person is None else arguments.whole(rows_per_person, "rows_per_person"),
     )
 
 
-def _weight(weight: float | None) -> float | None:
-    """Return a share of the budget, which must be positive; None for an equal share."""
-    return None if weight is None else arguments.positive(weight, "weight")
-
-
-def _whole(rows_per_person: int | None) -> int | None:
-    return None if rows_per_person is None else arguments.whole(rows_per_person, "rows_per_person")
-
-
 def _no_columns(_column: Column) -> Type:
-    """Refuse a column among the edges of a histogram."""
+    """Raise the error for a column among the edges of a histogram; it is the type lookup that :func:`histogram`
+    passes."""
     raise InvalidArgument("edges", "numbers", "a column", "pass edges=[0, 50, 100]")

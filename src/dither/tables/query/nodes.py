@@ -40,6 +40,11 @@ _TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
 }
 
 
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """Return a call of a SQL function by its name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
 def _named(*names: str) -> dict[Dialect, Callable[..., exp.Expr]]:
     """Return, for each dialect, the function that makes a call from its arguments; ``names`` are what DuckDB,
     PostgreSQL and Spark call the SQL function."""
@@ -292,11 +297,6 @@ def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
     """Return a TRY_CAST, NULL where the value cannot be read; for DuckDB only, as other engines have none that
     agrees."""
     return exp.TryCast(this=expression, to=exp.DataType(this=_TYPES[type]))
-
-
-def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """Return a call of a SQL function by its name."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def operand(x: exp.Expr) -> exp.Expr:

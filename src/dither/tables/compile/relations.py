@@ -148,9 +148,11 @@ def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | 
 
 @dataclass(frozen=True)
 class _Summands:
-    """How a column is added up: steps, each worth ``1 / scale``, which are whole or are ``split`` into whole numbers.
-    ``most_values`` is how many may be added as doubles without their sum exceeding 2^53; None where steps are BIGINTs,
-    of which any number may be added."""
+    """How values are summed exactly: as steps of 1 / scale, which are integers or are ``split`` into integers.
+
+    ``most_values`` is the number of values whose sum stays below 2^53, where doubles are exact; None where steps are
+    BIGINTs, of which any number can be added.
+    """
 
     steps: exp.Expr
     scale: float
@@ -173,6 +175,7 @@ class _Compiler:
     """Writes the nodes of one relation."""
 
     def __init__(self, card: Card, tables: Mapping[str, exp.Expr], dialect: Dialect) -> None:
+        """Keep the card, the public tables of the engine by name, and the SQL dialect."""
         self.card, self.tables, self.dialect = card, tables, dialect
         self.person = person_of(card)
 

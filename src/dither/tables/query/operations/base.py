@@ -133,7 +133,7 @@ class Range:
 
 
 def _out_of_range(got: str) -> InvalidArgument:
-    """Return the refusal of an expression whose values could overflow or underflow."""
+    """Return the error for an expression whose values could overflow or underflow."""
     fix = "narrow the bounds of its columns, or use a larger or smaller unit"
     return InvalidArgument("expression", "values between 1e-250 and 1e150 in size", f"{got}, by its bounds", fix)
 

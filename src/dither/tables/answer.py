@@ -439,6 +439,11 @@ class Answer:
 
     def stored(self) -> dict[str, Any]:
         """Return the JSON object that the ledger stores of the answer; empty parts are left out."""
+        by_column: dict[str, Mapping[str, tuple[float | None, ...]]] = {
+            "left_out": self.clipped_share,
+            "probabilities": self.probabilities,
+            "limit_errors": self.limit_errors,
+        }
         return {
             "columns": list(self.columns),
             "types": list(self.types),
@@ -446,22 +451,12 @@ class Answer:
             "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": stored(self.cost),
             "notes": [note.stored() for note in self.notes],
-            **(
-                {"left_out": {name: list(shares) for name, shares in self.clipped_share.items()}}
-                if self.clipped_share
-                else {}
-            ),
             **({"interval": self.interval} if self.interval != "noise" else {}),
-            **(
-                {"probabilities": {name: list(values) for name, values in self.probabilities.items()}}
-                if self.probabilities
-                else {}
-            ),
-            **(
-                {"limit_errors": {name: list(values) for name, values in self.limit_errors.items()}}
-                if self.limit_errors
-                else {}
-            ),
+            **{
+                field: {name: list(values) for name, values in known.items()}
+                for field, known in by_column.items()
+                if known
+            },
         }
 
     @classmethod

@@ -13,7 +13,7 @@ question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -27,6 +27,21 @@ from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Expression
 _EXAMPLE = "write col('amount') > 5, or a condition in SQL as a str"
 
 
+def _left(op: str) -> Callable[[Term, object], Term]:
+    """Return the method of a binary operator, such as ``__add__``: the operation ``op`` with the term on the left."""
+    return lambda self, other: term(op, self, other)
+
+
+def _right(op: str) -> Callable[[Term, object], Term]:
+    """Return the reflected method of a binary operator, such as ``__radd__``: the term is on the right."""
+    return lambda self, other: term(op, other, self)
+
+
+def _unary(op: str) -> Callable[[Term], Term]:
+    """Return the method of a unary operator, such as ``__neg__``."""
+    return lambda self: term(op, self)
+
+
 @dataclass(frozen=True, eq=False)
 class Term:
     """An expression that Python's operators extend: ``+ - * / % **``, comparisons, ``& | ~`` for and, or, not.
@@ -37,82 +52,25 @@ class Term:
 
     expression: Expression
 
-    def __add__(self, other: object) -> Term:
-        return term("+", self, other)
-
-    def __radd__(self, other: object) -> Term:
-        return term("+", other, self)
-
-    def __sub__(self, other: object) -> Term:
-        return term("-", self, other)
-
-    def __rsub__(self, other: object) -> Term:
-        return term("-", other, self)
-
-    def __mul__(self, other: object) -> Term:
-        return term("*", self, other)
-
-    def __rmul__(self, other: object) -> Term:
-        return term("*", other, self)
-
-    def __truediv__(self, other: object) -> Term:
-        return term("/", self, other)
-
-    def __rtruediv__(self, other: object) -> Term:
-        return term("/", other, self)
-
-    def __mod__(self, other: object) -> Term:
-        return term("%", self, other)
-
-    def __rmod__(self, other: object) -> Term:
-        return term("%", other, self)
-
-    def __pow__(self, exponent: float) -> Term:
-        return term("power", self, exponent)
+    __add__, __radd__ = _left("+"), _right("+")
+    __sub__, __rsub__ = _left("-"), _right("-")
+    __mul__, __rmul__ = _left("*"), _right("*")
+    __truediv__, __rtruediv__ = _left("/"), _right("/")
+    __mod__, __rmod__ = _left("%"), _right("%")
+    __and__, __rand__ = _left("and"), _right("and")
+    __or__, __ror__ = _left("or"), _right("or")
+    __eq__ = _left("=")  # type: ignore[assignment]  # builds a condition, as in pandas
+    __ne__ = _left("<>")  # type: ignore[assignment]  # builds a condition, as in pandas
+    __lt__, __le__, __gt__, __ge__ = _left("<"), _left("<="), _left(">"), _left(">=")
+    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("not")
+    __pow__ = _left("power")
 
     def __round__(self, digits: int = 0) -> Term:
+        """Return the value rounded to ``digits`` after the point, halves away from 0."""
         return term("round", self, digits)
 
-    def __neg__(self) -> Term:
-        return term("neg", self)
-
-    def __abs__(self) -> Term:
-        return term("abs", self)
-
-    def __eq__(self, other: object) -> Term:  # type: ignore[override]  # builds a condition, as in pandas
-        return term("=", self, other)
-
-    def __ne__(self, other: object) -> Term:  # type: ignore[override]  # builds a condition, as in pandas
-        return term("<>", self, other)
-
-    def __lt__(self, other: object) -> Term:
-        return term("<", self, other)
-
-    def __le__(self, other: object) -> Term:
-        return term("<=", self, other)
-
-    def __gt__(self, other: object) -> Term:
-        return term(">", self, other)
-
-    def __ge__(self, other: object) -> Term:
-        return term(">=", self, other)
-
-    def __and__(self, other: object) -> Term:
-        return term("and", self, other)
-
-    def __rand__(self, other: object) -> Term:
-        return term("and", other, self)
-
-    def __or__(self, other: object) -> Term:
-        return term("or", self, other)
-
-    def __ror__(self, other: object) -> Term:
-        return term("or", other, self)
-
-    def __invert__(self) -> Term:
-        return term("not", self)
-
     def __bool__(self) -> bool:
+        """Raise: a condition is evaluated by the engine, so that Python cannot combine it by and, or, not."""
         fix = "combine conditions by & | ~ in parentheses, not by and, or, not, in or a chain a < b < c"
         raise WrongType("condition", "to be asked of the table", "to be true or false in Python", fix)
 

@@ -4,11 +4,11 @@ The operations themselves are in :mod:`dither.tables.query.operations`; here are
 Each expression comes with its type and, for numbers, its :class:`~dither.tables.query.operations.base.Range`. That is
 what makes it safe:
 
-* a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds, and 0 where it is
+* a number column is NULL where it is NaN, and before arithmetic it is clamped to its public bounds, and 0 where it is
   below a 2^-25th of their width in size; within them it is what it is, so that ``x * 1 = 19.99`` is ``x = 19.99``;
 * in a condition it is what it is beyond its bounds as well, from 2^-40 to 2^40 in size, so that ``x + 0 > 5000`` is
   ``x > 5000``: bounds are for what a row adds to an answer, and a condition decides only whether it does. Where such
-  values could overflow, as in EXP(x), those of a condition are held within the bounds, too;
+  values could overflow, as in EXP(x), those of a condition are clamped to the bounds, too;
 * in a key it is what it is as in a condition: a row is not to be in a group that its own value does not make. Where
   values beyond the bounds could overflow, the key is NULL for them;
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
@@ -127,13 +127,8 @@ class _Compilation:
         return self._results[key][1]
 
 
-def remembering(find: Lookup) -> Lookup:
-    """Return a lookup that also caches compiled expressions, so that each is compiled once."""
-    return _compilation(find)
-
-
-def _compilation(find: Lookup) -> _Compilation:
-    """Return a lookup's compiler: the lookup itself where :func:`remembering` made it, otherwise a new one."""
+def remembering(find: Lookup) -> _Compilation:
+    """Return a lookup that caches compiled expressions, so that each is compiled once: ``find`` itself if it does."""
     return find if isinstance(find, _Compilation) else _Compilation(find)
 
 
@@ -183,20 +178,20 @@ def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
 
 def compile(expression: Expression, find: Lookup) -> TypedSql:
     """Return the SQL of an expression with its type, unclamped where no arithmetic is done."""
-    return _compilation(find).value(expression)
+    return remembering(find).value(expression)
 
 
 def key(expression: Expression, find: Lookup) -> TypedSql:
     """Return the SQL of an expression to group by. Values beyond the bounds of columns are not clamped, which would put
     rows into groups of other values; where they could overflow in arithmetic, the key is NULL."""
-    compiler = _compilation(find)
+    compiler = remembering(find)
     return compiler.as_it_is(expression) or compiler.without_values_beyond(expression)
 
 
 def as_it_is(expression: Expression, find: Lookup) -> TypedSql:
     """Return the SQL of an expression with unclamped columns; where values beyond their bounds could overflow, with
     clamped ones."""
-    compiler = _compilation(find)
+    compiler = remembering(find)
     return compiler.as_it_is(expression) or compiler.value(expression)
 
 
@@ -210,7 +205,7 @@ def condition(expression: Expression, find: Lookup) -> exp.Expr:
 
 def number(expression: Expression, find: Lookup) -> TypedSql:
     """Return the SQL of a number as a double clamped to a known range, with which arithmetic cannot overflow."""
-    return _compilation(find).number(expression)
+    return remembering(find).number(expression)
 
 
 def public_interval(

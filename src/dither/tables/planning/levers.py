@@ -46,7 +46,7 @@ def noise_notes(plan: QuestionPlan, query: Query, options: ReleaseOptions, repla
 
 
 def _levers(name: str, query: Query, options: ReleaseOptions, replan: Replan) -> Iterator[dict[str, Any]]:
-    """Yield changes that would reduce the error of an aggregate (more epsilon, fewer groups, wider conditions), each
+    """Yield changes that would reduce the error of an aggregate (more epsilon, fewer groups, no condition), each
     with the error that the profile then expects."""
 
     def forecast(other: Query, epsilon: float | None = None) -> GroupErrors | None:

@@ -759,6 +759,6 @@ class Values:
         return np.asarray(np.interp(q, below, self.points[order]))
 
     def held_moments(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return the mean and the mean square of the values held within each pair of bounds."""
+        """Return the mean and the mean square of the values clamped to each pair of bounds."""
         held = np.clip(self.points, low[..., None], high[..., None])
         return held @ self.shares, held**2 @ self.shares

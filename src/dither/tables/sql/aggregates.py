@@ -675,9 +675,8 @@ def _null_unless(value: Expression, condition: Expression | None) -> Expression:
 
 def _count_rows(condition: Expression | None) -> PersonAggregate:
     """Return the count of a person's rows for which a condition holds; of all rows for None."""
-    if condition is None:
-        return PersonAggregate("count")
-    return PersonAggregate("count_value", _null_unless(Literal(1), condition))
+    counted = _count_where(condition)
+    return PersonAggregate("count" if condition is None else "count_value", counted.value)
 
 
 def window_function(

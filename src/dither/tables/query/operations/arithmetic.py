@@ -1,6 +1,6 @@
 """Operations on numbers: arithmetic, bins, rounding, the remainder, roots, powers, logarithms.
 
-In SQL, arithmetic is of doubles: a number column is NULL where it is NaN, and is held within its public bounds first.
+In SQL, arithmetic is of doubles: a number column is NULL where it is NaN, and is clamped to its public bounds first.
 So the range of every result is known before any row is read, and what could overflow or vanish is refused.
 
 ROUND, TRUNC, FLOOR, CEIL, SIGN and the remainder are computed by sums, products, quotients and FLOOR of doubles, which

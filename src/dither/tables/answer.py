@@ -99,7 +99,7 @@ class Answer:
 
     @property
     def left(self) -> Guarantee | None:
-        """Return the budget left to the caller; None for nothing, and where it is not known."""
+        """Return the budget left to the caller; None if none is left, and if it is not known."""
         return None if self.remaining is None else self.remaining.guarantee
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class Answer:
     if not TYPE_CHECKING:  # a type checker still finds names that do not exist
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise an error that answers what people who know data frames try."""
+            """Raise the error for a missing attribute; for names that data frames have, it says what to write here."""
             raise missing_attribute(self, name, self.__dict__.get("columns", ()))
 
     def error(self, name: str) -> list[float | None]:
@@ -416,11 +416,11 @@ class Answer:
         return leading(lasting(self.notes) if self.replayed else self.notes, MOST_SHOWN - len(self._legend()))
 
     def _legend(self) -> list[str]:
-        """Return what explains ``~``, where it stands before some number."""
+        """Return the line that explains ``~`` if some number has it; otherwise an empty list."""
         return [MOSTLY_NOISE] if is_marked(self) else []
 
     def _facts(self) -> list[str]:
-        """Return the cost and what is left, a line each."""
+        """Return the lines with the cost and, if it is known, the remaining budget."""
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
         return output if self.remaining is None else [*output, f"left: {self.remaining}"]
 
@@ -438,7 +438,12 @@ class Answer:
         return "\n".join([*self._facts(), *map(printable, output)])
 
     def stored(self) -> dict[str, Any]:
-        """Return what the ledger keeps of it."""
+        """Return the JSON object that the ledger stores of the answer; empty parts are left out."""
+        by_column: dict[str, Mapping[str, tuple[float | None, ...]]] = {
+            "left_out": self.clipped_share,
+            "probabilities": self.probabilities,
+            "limit_errors": self.limit_errors,
+        }
         return {
             "columns": list(self.columns),
             "types": list(self.types),
@@ -446,27 +451,17 @@ class Answer:
             "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": stored(self.cost),
             "notes": [note.stored() for note in self.notes],
-            **(
-                {"left_out": {name: list(shares) for name, shares in self.clipped_share.items()}}
-                if self.clipped_share
-                else {}
-            ),
             **({"interval": self.interval} if self.interval != "noise" else {}),
-            **(
-                {"probabilities": {name: list(values) for name, values in self.probabilities.items()}}
-                if self.probabilities
-                else {}
-            ),
-            **(
-                {"limit_errors": {name: list(values) for name, values in self.limit_errors.items()}}
-                if self.limit_errors
-                else {}
-            ),
+            **{
+                field: {name: list(values) for name, values in known.items()}
+                for field, known in by_column.items()
+                if known
+            },
         }
 
     @classmethod
     def restored(cls, document: Mapping[str, Any], **more: Any) -> Answer:
-        """Return the answer that was stored."""
+        """Return the answer of a JSON object that :meth:`stored` made; ``more`` are further fields."""
         types = tuple(document["types"])
         return cls(
             tuple(document["columns"]),
@@ -498,7 +493,8 @@ def is_mostly_noise(value: Any, error: float | None) -> bool:
 
 
 def _noisy_cells(value: Any, error: float | None, half_bin: float | None) -> tuple[str | None, str]:
-    """Return a noisy value and its ± as people see them; ``half_bin`` says how exact a value without one is."""
+    """Return the texts of a noisy value and of its ±, with ``~`` before a value that is mostly noise; None for NULL. A
+    value without a ± is rounded by ``half_bin``, half the width of its bin."""
     text, half = noisy(value, half_bin if error is None else error)
     if value is None:
         return None, ""
@@ -506,7 +502,7 @@ def _noisy_cells(value: Any, error: float | None, half_bin: float | None) -> tup
 
 
 def is_marked(answer: Answer) -> bool:
-    """Return whether the ± of some number of an answer exceeds it."""
+    """Return whether any number of an answer is smaller than its ±."""
     columns = ((answer[name], answer.errors[name]) for name in answer.columns if name in answer.errors)
     return any(is_mostly_noise(*cell) for column in columns for cell in zip(*column, strict=True))
 
@@ -524,7 +520,7 @@ def explained_noise(headings: list[Heading], lines: list[list[str | None]]) -> l
 
 
 def is_total(answer: Answer) -> bool:
-    """Return whether an answer is one row without keys, so that what is said of all rows is said of it.
+    """Return whether an answer is one row without keys, so that statements about all rows apply to it.
 
     >>> from dither.guarantees import PureDP
     >>> is_total(Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, PureDP(0.5)))
@@ -544,14 +540,14 @@ def _plain(value: Any) -> Any:
 
 
 def _exported(value: Any, kind: Type) -> Any:
-    """Return a value as Arrow takes it: it does not turn a whole number beyond 2^53 into a double."""
+    """Return a value for an Arrow column: numbers as floats, since Arrow refuses to convert integers beyond 2^53."""
     if isinstance(value, list):
         return value
     return float(value) if kind == "number" and value is not None else value
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as a cell of CSV: empty for NULL, and text that a spreadsheet does not take for a formula."""
+    """Return a value as a cell of CSV: empty for NULL, with texts escaped that a spreadsheet would run as formulas."""
     plain = "" if value is None else _plain(value)
     return safe(plain) if isinstance(plain, str) else plain
 
@@ -566,7 +562,8 @@ def _rich(value: Any, kind: Type) -> Any:
 
 
 def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) -> Undercount | None:
-    """Return by how much a value is low if such shares of it are left out; of a histogram, each of its numbers."""
+    """Return by how much a value is low as (estimate, least, most), if these shares s of the rows are left out: v s /
+    (1 - s), None for a share near 1. For a histogram each part is a list."""
     if isinstance(value, list):
         items = [_shortfall(item, shares, integer) for item in value]
         estimates, least, most = zip(*((None,) * 3 if item is None else item for item in items), strict=True)
@@ -580,7 +577,8 @@ def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) ->
 
 
 def _undercount_text(item: Undercount | None, shares: tuple[float, float, float], integer: bool) -> str | None:
-    """Return by how much a number is low, with two digits of the estimate; of a histogram, the shares."""
+    """Return the text of an undercount: "estimate (least–most)" with two digits, or "at least …" without an upper
+    limit; for a histogram the shares in percent."""
     if item is None:
         return None
     one_sided = shares[2] >= 1

@@ -109,6 +109,7 @@ class NotIterable:
         return sorted([*special, *self._completed]) if self._completed else names
 
     def __bool__(self) -> bool:
+        """Return True, so that ``if table:`` does not ask for its length."""
         return True
 
     def __len__(self) -> int:

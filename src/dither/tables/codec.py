@@ -58,7 +58,7 @@ _NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON has it.
+    """Return a value as Python objects that :mod:`json` writes, in the forms of the module.
 
     >>> to_json(ApproxDP(0.5, 1e-6)), to_json(date(2024, 1, 31))
     ({'kind': 'approximate', 'epsilon': '1/2', 'delta': '1/1000000'}, {'date': '2024-01-31'})
@@ -88,8 +88,8 @@ def to_json(value: Any) -> Any:
 
 
 def _encode_fields(value: Any) -> dict[str, Any]:
-    """Return a dataclass as an object of the fields that differ from their defaults, with its class under "is" where
-    a union holds it."""
+    """Return a dataclass as an object of the fields that differ from their defaults; classes that are part of a union
+    add their name under "is"."""
     bases = type(value).__mro__  # a subclass is written as the class that it refines
     tag = next((base.__name__ for base in bases if base in _TAGGED), None)
     result: dict[str, Any] = {} if tag is None else {"is": tag}
@@ -291,10 +291,10 @@ _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE]
 
 
 def fraction(text: str) -> Fraction | None:
-    """Return the fraction that a text writes in ASCII digits, of bounded length; None for any other text.
+    """Return the fraction that a text states in ASCII digits, with at most 1,000 in each number; None for other texts.
 
-    Python's own reader takes more: spaces, underscores, digits of other scripts, and exponents, of which
-    ``1e-10000000`` is a short text and a number of ten million digits.
+    Python's own reader accepts more: spaces, underscores, digits of other scripts, and exponents, with which a short
+    text such as ``1e-10000000`` states a number of ten million digits.
 
     >>> fraction("1/3"), fraction("-2"), fraction("1e-3"), fraction(" 1/3 "), fraction("1/0")
     (Fraction(1, 3), Fraction(-2, 1), None, None, None)
@@ -303,7 +303,7 @@ def fraction(text: str) -> Fraction | None:
 
 
 def decimal(text: str) -> float | None:
-    """Return the finite number that a text writes in decimal notation; None for any other text.
+    """Return the finite number that a text states in decimal notation; None for other texts.
 
     >>> decimal("2.5e-3"), decimal("1_0"), decimal("1e999")
     (0.0025, None, None)
@@ -323,8 +323,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read(body: bytes | str, what: str = "body") -> Any:
-    """Return the JSON in a body. A name that occurs twice, NaN and infinities are refused, and so are nesting that is
-    too deep and text that is not Unicode.
+    """Return the value of a JSON text; refuse repeated names, NaN and infinities, too deep nesting and invalid Unicode.
+    ``what`` names the text in the error.
 
     >>> read(b'{"epsilon": 0.5}')
     {'epsilon': 0.5}
@@ -413,7 +413,7 @@ def is_storable(value: str) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """Return what a value of JSON is called.
+    """Return the kind of a JSON value in the words of error messages.
 
     >>> kind_of(True), kind_of([]), kind_of(None)
     ('true or false', 'a list', 'null')

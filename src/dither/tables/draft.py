@@ -17,10 +17,11 @@ from dither.tables.card.values import nearest
 
 
 def draft(source: object, unit: str | None = None, name: str | None = None) -> str:
-    """Draft the text of a card for a source, or for several tables by name, from their schemas, every line explained.
+    """Return the text of a first card for a source, or for several tables by name, made from their schemas, with a
+    comment on every line.
 
-    Bounds and keys are left for the steward to fill in: taken from the data, they would give it away. Save
-    it beside the source, or with the source's full path.
+    Bounds and keys are left for the steward to fill in, since values taken from the data would reveal them. The card
+    has to be saved beside the source, or with the source's full path.
 
     >>> import pyarrow as pa
     >>> print(draft(pa.table({"patient": [1], "amount": [2.5]}), "patient").splitlines()[0])

@@ -37,11 +37,13 @@ def option(
     recorded: bool = True,
     sent: bool = True,
 ) -> Any:
-    """Declare an option: its default, its help, and what stands for its value on the command line.
+    """Return the dataclass field of an option with its default, its help, and the placeholder of its value on the
+    command line.
 
-    ``flag`` is its name there, if that is another one. An option that is not ``planned`` changes no plan, so ``dither
-    explain`` does not take it. One that is not ``recorded`` is covered by the cost, by limits and noise as they were
-    settled, or is not about the answer. One that is not ``sent`` is no field of an HTTP request.
+    ``flag`` is the option's name on the command line where it differs. ``planned`` says that it can change a plan, so
+    that ``dither explain`` takes it. ``recorded`` says that it is part of a recorded request as it was given: others
+    are covered by the cost or the settled limits and noise, or do not affect the answer. ``sent`` says that it is a
+    field of HTTP requests.
     """
     about = {"metavar": metavar, "flag": flag, "planned": planned, "recorded": recorded, "sent": sent}
     return field(default=default, metadata={"help": help, **about})

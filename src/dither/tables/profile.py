@@ -94,9 +94,10 @@ def release_profile(
             engine.rehearse(statement.on(empty))
 
     def compute(paid: Sequence[StatementContext], _: pipeline.ReleaseNotes) -> bytes:
-        """Measure the profile by the statements in their ``paid`` contexts, and return it as it is stored."""
+        """Return the bytes of the profile, measured by statements about the people who paid."""
 
         def measured(run: Run) -> bytes:
+            """Return the bytes of the profile; ``run`` runs a statement."""
             with charging_to(None):  # it is paid for
                 return _stored(plan, Profile(measure(plan, paid, run), plan.guarantee, started))
 
@@ -163,7 +164,8 @@ Coded = tuple[Part, str, int]
 
 
 def _coded(table: TablePlan, context: StatementContext) -> list[tuple[Statement, list[Coded]]]:
-    """Return the statements for all histograms of codes, each with the parts of the profile that it measures."""
+    """Return the statements for a table's histograms of values, whole numbers and public keys, each with the parts of
+    the profile that it measures."""
     items: list[tuple[Part, Any, int]] = []
     for column in table.columns:
         kinds = column.kinds(table.unit is not None)
@@ -192,13 +194,18 @@ def _coded_by_class(
 
 
 def _by_rows_columns(table: TablePlan) -> list[ColumnPlan]:
+    """Return the columns whose values are also measured by class of rows per person."""
     return [column for column in table.columns if "by_rows" in column.kinds(table.unit is not None)]
 
 
 def _in_statements(
     context: StatementContext, items: Sequence[tuple[Part, Any, int]], classes: Sequence[int]
 ) -> list[tuple[Statement, list[Coded]]]:
-    """Divide codes among statements of at most ``_COLUMNS_OF_A_STATEMENT`` columns."""
+    """Return the statements that measure codes, at most ``_COLUMNS_OF_A_STATEMENT`` in each, with their parts.
+
+    ``items`` are parts with their codes and the number of codes; ``classes`` are the largest numbers of rows of classes
+    of people, empty for histograms over all people.
+    """
     result = []
     for start in range(0, len(items), _COLUMNS_OF_A_STATEMENT):
         chosen = items[start : start + _COLUMNS_OF_A_STATEMENT]
@@ -210,11 +217,13 @@ def _in_statements(
 
 
 def _code_name(place: int, codes: Any) -> str:
+    """Return the name of the column that codes number ``place`` of a statement have."""
     return column_name(place, 1) if isinstance(codes, KeyCodes) else f"c{place}"
 
 
 def _key_codes(column: ColumnPlan) -> KeyCodes:
-    """Return the codes of public keys: their places, then any other value, then NULL."""
+    """Return the codes of a column's public keys: the index of a key, then one code for other values, and one for
+    NULL."""
     assert column.keys is not None
     keys = pa.array(column.keys, arrow_type(column.type))
     size = len(keys)
@@ -226,7 +235,8 @@ def _key_codes(column: ColumnPlan) -> KeyCodes:
 
 
 def measure(plan: ProfilePlan, contexts: Sequence[StatementContext], run: Run) -> dict[str, TableProfile]:
-    """Run the statements of a plan and add the noise: the first look at every table, then everything else."""
+    """Return the noisy profile of every table: first the people by their number of rows, from which classes of people
+    are derived, then all columns, with the budget that is left."""
     measured = {
         table.name: _first_look(plan, table, context, run) for table, context in zip(plan.tables, contexts, strict=True)
     }
@@ -243,7 +253,8 @@ def measure(plan: ProfilePlan, contexts: Sequence[StatementContext], run: Run) -
 
 
 def _first_look(plan: ProfilePlan, table: TablePlan, context: StatementContext, run: Run) -> TableProfile:
-    """Measure the people by their number of rows and their total, and derive the classes of people."""
+    """Return the noisy number of people and histogram of their numbers of rows, and the classes of people derived from
+    it."""
     if table.unit is None:
         number = int(run(_number_of_rows(context)).column("m0")[0].as_py())
         return TableProfile(None, total=_number(plan, Part(table.name, "", "total"), number, 1))
@@ -254,7 +265,7 @@ def _first_look(plan: ProfilePlan, table: TablePlan, context: StatementContext, 
 
 
 def _columns(plan: ProfilePlan, table: TablePlan, context: StatementContext, run: Run) -> dict[str, ColumnProfile]:
-    """Measure every column over all people, not yet by class."""
+    """Return the noisy profile of every column over all people, without histograms by class."""
     one = int(context.limits.sensitivity())
     result = {column.name: ColumnProfile(column.type) for column in table.columns}
     edges = {column.name: column.edges for column in table.columns}
@@ -323,18 +334,21 @@ def _with_classes(
 
 
 def _as_numbers(edges: Sequence[Any]) -> tuple[float, ...]:
+    """Return edges as numbers: dates and timestamps in days since 1970-01-01."""
     return tuple(days_since_1970(edge) if isinstance(edge, date) else edge for edge in edges)
 
 
 def _people(lines: Any, edges: Sequence[int]) -> Counts:
-    """Return the number of people in each bin that ends at one of these edges."""
+    """Return the exact number of people in each bin, from the result of ``people_by_size``; ``edges`` are the largest
+    sizes of the bins."""
     counts = np.zeros(len(edges), dtype=np.int64)
     counts[lines.column("b").to_numpy()] = lines.column("m0").to_numpy()
     return counts
 
 
 def _of_code(lines: Any, name: str, size: int, place: int | None = None) -> Counts:
-    """Return the weights of the codes in one column, of class number ``place`` (None: there are no classes)."""
+    """Return the exact weight of each of ``size`` codes in the column ``name`` of a result, for class number ``place``
+    of people (None: there are no classes)."""
     counts = np.zeros(size, dtype=np.int64)
     codes = lines.column(name)
     known = np.asarray(codes.is_valid())
@@ -346,7 +360,8 @@ def _of_code(lines: Any, name: str, size: int, place: int | None = None) -> Coun
 
 
 def _noisy(plan: ProfilePlan, part: Part, counts: Counts, one: int) -> tuple[dict[str, Any], tuple[float, ...]]:
-    """Return the law of the noise and the noisy counts, both in people; ``one`` is the most that a person adds."""
+    """Return the law of the noise (``scale`` and ``normal``) and the noisy counts, both in people. ``counts`` are in
+    units of which a person adds at most ``one``."""
     mechanism = plan.noise(part, one)
     released = np.asarray(mechanism.release(counts)).astype(np.float64) / one
     assert isinstance(mechanism.scale, float)
@@ -355,11 +370,13 @@ def _noisy(plan: ProfilePlan, part: Part, counts: Counts, one: int) -> tuple[dic
 
 
 def _histogram(plan: ProfilePlan, part: Part, counts: Counts, edges: tuple[float, ...], one: int) -> NoisyHistogram:
+    """Return the noisy histogram of exact counts, of which one person adds at most ``one``."""
     law, weights = _noisy(plan, part, counts, one)
     return NoisyHistogram(edges, weights, **law)
 
 
 def _number(plan: ProfilePlan, part: Part, count: int, one: int) -> NoisyNumber:
+    """Return the noisy number of an exact count, to which one person adds at most ``one``."""
     law, weights = _noisy(plan, part, np.array([count], dtype=np.int64), one)
     return NoisyNumber(weights[0], **law)
 

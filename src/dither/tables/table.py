@@ -94,14 +94,15 @@ class Table(NotIterable):
 
     @classmethod
     def remote(cls, card: Card, backend: Backend) -> Table:
-        """Return a table without rows or a ledger here: the card checks its questions, ``backend`` answers them."""
+        """Return a table whose rows and ledger are on a server: ``card`` checks its questions, ``backend`` answers
+        them."""
         table = cls.__new__(cls)
         table.card, table.backend, table.read_only = card, backend, False
         return table
 
     @property
     def ledger(self) -> Ledger:
-        """Return where its budget is kept. Opened to read only, a table may have none yet."""
+        """Return the ledger with the table's budget; refused for a table opened read-only that has none yet."""
         return self.accounts.ledger
 
     def sql(self, text: str, as_of: date | str | None = None) -> Question:
@@ -125,7 +126,7 @@ class Table(NotIterable):
         return sql.parse(question.text, question.card, question.query.as_of, compute, earlier)
 
     def __getitem__(self, name: object) -> Question:
-        """Return a question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""
+        """Return a question without aggregates about one of several tables: ``clinic["visits"].agg(n=dp.count())``."""
         tables = self.card.private_tables
         if not isinstance(name, str) or name not in tables:
             if not self.card.tables:
@@ -136,7 +137,8 @@ class Table(NotIterable):
         return Question(self, Query({}), about=(name,) if self.card.tables else ())
 
     def _own(self) -> Question:
-        """Return a question about the card's own table, still to be asked."""
+        """Return a question without aggregates about the card's own table; refused where it has several tables and none
+        of its own."""
         if self.card.tables and not self.card.columns:
             names = list(self.card.tables)
             fix = f"say which one: table[{names[0]!r}].agg(…), or sql('SELECT … FROM {names[0]}')"
@@ -309,7 +311,7 @@ class Table(NotIterable):
     if not TYPE_CHECKING:  # a type checker still finds names that do not exist
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise an error that answers what people who know data frames try."""
+            """Raise the error for a missing attribute; for names that data frames have, it says what to write here."""
             if name in _ONLY_HERE and "backend" in self.__dict__:
                 fix = "do it on the server, or open the table itself with dither.open"
                 text = message(f"Table.{name}", "a table that was opened here", "one on a server", fix)
@@ -317,7 +319,7 @@ class Table(NotIterable):
             raise missing_attribute(self, name, self.__dict__["card"].columns if "card" in self.__dict__ else ())
 
     def _left_text(self) -> str:
-        """Return what is left as text, also for a table that was closed."""
+        """Return the remaining budget as text; for a closed table, that it is closed."""
         try:
             return str(self.backend.remaining(self))
         except InvalidArgument:
@@ -344,7 +346,8 @@ def _keys_text(column: ColumnCard) -> str:
 
 
 def _check_people_pay(card: Card) -> None:
-    """Refuse rows without a unit where people have accounts, which are kept by it: nobody could be charged."""
+    """Refuse a card in which rows without a unit count as people while people have accounts: such rows could not be
+    charged."""
     if card.counts_rows_without_unit and card.each_person is not None:
         fix = "drop such rows, or have a budget for the whole table"
         raise InvalidArgument("rows_without_unit", '"drop" where people have budgets of their own', '"each"', fix)
@@ -462,7 +465,12 @@ def _opened(
     read_only: bool,
     temporary_folder: PrivateFolder | None = None,
 ) -> Table:
-    """Open a table after its ledger, so that a ledger that went back is refused before anything is read."""
+    """Return an opened table. Its ledger is opened first, so that one that a receipt disproves is refused before any
+    row is read.
+
+    ``place`` is the ledger's path or address, None for that of the card. ``temporary_folder`` holds a ledger that ends
+    with the table.
+    """
     where = place if place is not None else card.ledger
     if where is None and not read_only:
         raise InvalidArgument("ledger", "the path or address of a ledger", "none", "state it in the card")
@@ -521,7 +529,8 @@ class StatedColumns:
 
     @staticmethod
     def _of_table(stated: Mapping[str, Any], table: str | None) -> dict[str, Any]:
-        """Return what is stated of the columns of a table, by name; what is stated of this table alone has priority."""
+        """Return what is stated of a table's columns, by column: ``visits.amount`` overrides ``amount`` in the table
+        visits."""
         if table is None:
             return dict(stated)
         start = f"{table}."

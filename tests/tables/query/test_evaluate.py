@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dither.errors import InvalidArgument
 from dither.tables.compile.expressions import bounded
 from dither.tables.query.evaluate import apply, check_shape, evaluate
-from dither.tables.query.operations.base import LEAST, MOST, Range, one_kind
+from dither.tables.query.operations.base import LEAST, MOST, Range, advice_on_types
 from dither.tables.query.operations.dates import start_of_period
 from dither.tables.query.operations.text import like
 from dither.tables.query.tree import Call, Column, Expression, Literal, Order, Shape, walk
@@ -247,14 +247,14 @@ TEXT, NUMBER = (Column("delay"), "text"), (Literal(10), "integer")
 
 @pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "between", "greatest", "least"])
 def test_texts_are_read_as_numbers_where_the_order_counts(op):
-    advice = one_kind(Call(op, (TEXT[0], NUMBER[0])), [TEXT, NUMBER], ["integer", "text"])
+    advice = advice_on_types(Call(op, (TEXT[0], NUMBER[0])), [TEXT, NUMBER], ["integer", "text"])
     assert "CAST(delay AS INTEGER)" in advice
     assert "quotes" not in advice
 
 
 @pytest.mark.parametrize("op", ["=", "<>", "in"])
 def test_a_code_may_be_written_in_quotes_where_values_are_equal(op):
-    advice = one_kind(Call(op, (TEXT[0], NUMBER[0])), [TEXT, NUMBER], ["integer", "text"])
+    advice = advice_on_types(Call(op, (TEXT[0], NUMBER[0])), [TEXT, NUMBER], ["integer", "text"])
     assert advice.index('state type = "integer"') < advice.index("if it holds codes, write '10', with quotes")
 
 

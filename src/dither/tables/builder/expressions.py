@@ -13,7 +13,7 @@ question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -27,6 +27,21 @@ from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Expression
 _EXAMPLE = "write col('amount') > 5, or a condition in SQL as a str"
 
 
+def _left(op: str) -> Callable[[Term, object], Term]:
+    """Return the method of a binary operator, such as ``__add__``: the operation ``op`` with the term on the left."""
+    return lambda self, other: term(op, self, other)
+
+
+def _right(op: str) -> Callable[[Term, object], Term]:
+    """Return the reflected method of a binary operator, such as ``__radd__``: the term is on the right."""
+    return lambda self, other: term(op, other, self)
+
+
+def _unary(op: str) -> Callable[[Term], Term]:
+    """Return the method of a unary operator, such as ``__neg__``."""
+    return lambda self: term(op, self)
+
+
 @dataclass(frozen=True, eq=False)
 class Term:
     """An expression that Python's operators extend: ``+ - * / % **``, comparisons, ``& | ~`` for and, or, not.
@@ -37,82 +52,25 @@ class Term:
 
     expression: Expression
 
-    def __add__(self, other: object) -> Term:
-        return term("+", self, other)
-
-    def __radd__(self, other: object) -> Term:
-        return term("+", other, self)
-
-    def __sub__(self, other: object) -> Term:
-        return term("-", self, other)
-
-    def __rsub__(self, other: object) -> Term:
-        return term("-", other, self)
-
-    def __mul__(self, other: object) -> Term:
-        return term("*", self, other)
-
-    def __rmul__(self, other: object) -> Term:
-        return term("*", other, self)
-
-    def __truediv__(self, other: object) -> Term:
-        return term("/", self, other)
-
-    def __rtruediv__(self, other: object) -> Term:
-        return term("/", other, self)
-
-    def __mod__(self, other: object) -> Term:
-        return term("%", self, other)
-
-    def __rmod__(self, other: object) -> Term:
-        return term("%", other, self)
-
-    def __pow__(self, exponent: float) -> Term:
-        return term("power", self, exponent)
+    __add__, __radd__ = _left("+"), _right("+")
+    __sub__, __rsub__ = _left("-"), _right("-")
+    __mul__, __rmul__ = _left("*"), _right("*")
+    __truediv__, __rtruediv__ = _left("/"), _right("/")
+    __mod__, __rmod__ = _left("%"), _right("%")
+    __and__, __rand__ = _left("and"), _right("and")
+    __or__, __ror__ = _left("or"), _right("or")
+    __eq__ = _left("=")  # type: ignore[assignment]  # builds a condition, as in pandas
+    __ne__ = _left("<>")  # type: ignore[assignment]  # builds a condition, as in pandas
+    __lt__, __le__, __gt__, __ge__ = _left("<"), _left("<="), _left(">"), _left(">=")
+    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("not")
+    __pow__ = _left("power")
 
     def __round__(self, digits: int = 0) -> Term:
+        """Return the value rounded to ``digits`` after the point, halves away from 0."""
         return term("round", self, digits)
 
-    def __neg__(self) -> Term:
-        return term("neg", self)
-
-    def __abs__(self) -> Term:
-        return term("abs", self)
-
-    def __eq__(self, other: object) -> Term:  # type: ignore[override]  # builds a condition, as in pandas
-        return term("=", self, other)
-
-    def __ne__(self, other: object) -> Term:  # type: ignore[override]  # builds a condition, as in pandas
-        return term("<>", self, other)
-
-    def __lt__(self, other: object) -> Term:
-        return term("<", self, other)
-
-    def __le__(self, other: object) -> Term:
-        return term("<=", self, other)
-
-    def __gt__(self, other: object) -> Term:
-        return term(">", self, other)
-
-    def __ge__(self, other: object) -> Term:
-        return term(">=", self, other)
-
-    def __and__(self, other: object) -> Term:
-        return term("and", self, other)
-
-    def __rand__(self, other: object) -> Term:
-        return term("and", other, self)
-
-    def __or__(self, other: object) -> Term:
-        return term("or", self, other)
-
-    def __ror__(self, other: object) -> Term:
-        return term("or", other, self)
-
-    def __invert__(self) -> Term:
-        return term("not", self)
-
     def __bool__(self) -> bool:
+        """Raise: a condition is evaluated by the engine, so that Python cannot combine it by and, or, not."""
         fix = "combine conditions by & | ~ in parentheses, not by and, or, not, in or a chain a < b < c"
         raise WrongType("condition", "to be asked of the table", "to be true or false in Python", fix)
 
@@ -244,44 +202,46 @@ def term(op: str, *args: object) -> Term:
     return Term(Call(op, tuple(_operand(item) for item in args)))
 
 
-def _operand(value: object) -> Expression:
-    """Return the expression of a term, or a Python value as a constant."""
+def _tree(value: object) -> Expression | None:
+    """Return the expression of a term or an expression itself; None for other values."""
     if isinstance(value, Term):
         return value.expression
-    if isinstance(value, (Column, Literal, Call)):
-        return value
+    return value if isinstance(value, (Column, Literal, Call)) else None
+
+
+def _operand(value: object) -> Expression:
+    """Return the expression of a term, or a Python value as a constant; refuse values that some engine cannot hold."""
+    tree = _tree(value)
+    if tree is not None:
+        return tree
     constant = Literal(plain_value(value))
-    literal_type(constant.value)  # which refuses what some engine cannot hold
+    literal_type(constant.value)  # raises the refusal
     return constant
 
 
 def expression(value: object, what: str) -> Expression:
-    """Return the expression that an argument gives: a column by its name, or a term. ``what`` names the argument in
-    messages."""
-    if isinstance(value, str):
-        return Column(value)
-    if isinstance(value, Term):
-        return value.expression
-    if isinstance(value, (Column, Literal, Call)):
-        return value
+    """Return the expression of an argument, in which a str names a column; ``what`` names the argument in errors."""
+    tree = Column(value) if isinstance(value, str) else _tree(value)
+    if tree is not None:
+        return tree
     raise WrongType(what, "a column's name or an expression", type(value).__name__, "write col('amount')")
 
 
 def condition(value: object, what: str) -> Expression:
-    """Return the condition that an argument gives: SQL text, or a term. ``what`` names the argument in messages."""
+    """Return the expression of an argument, in which a str is a condition in SQL; ``what`` names the argument in
+    errors."""
     if isinstance(value, str):
         from dither.tables.sql.aggregates import syntax  # sqlglot is slow to load
 
         return syntax(value)
-    if isinstance(value, Term):
-        return value.expression
-    if isinstance(value, (Column, Literal, Call)):
-        return value
+    tree = _tree(value)
+    if tree is not None:
+        return tree
     raise WrongType(what, "a condition", type(value).__name__, _EXAMPLE)
 
 
 def _shown(expression: Expression, inside: bool = False) -> str:
-    """Return an expression as text, with parentheses where it is ``inside`` of another."""
+    """Return an expression as text for ``repr``, in parentheses where it is an operand (``inside``) of another."""
     if isinstance(expression, Column):
         return f"{expression.table}.{expression.name}" if expression.table else expression.name
     if isinstance(expression, Literal):
@@ -307,10 +267,8 @@ def count(
     ('count', 'count_value')
     """
     if value is None:
-        return Aggregate("count", weight=_weight(weight), rows_per_person=_whole(rows_per_person))
-    return Aggregate(
-        "count_value", expression(value, "count"), weight=_weight(weight), rows_per_person=_whole(rows_per_person)
-    )
+        return _aggregate("count", None, weight, rows_per_person)
+    return _aggregate("count_value", expression(value, "count"), weight, rows_per_person)
 
 
 def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
@@ -319,7 +277,7 @@ def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
     >>> count_distinct("product").kind
     'count_distinct'
     """
-    return Aggregate("count_distinct", expression(value, "count_distinct"), weight=_weight(weight))
+    return _aggregate("count_distinct", expression(value, "count_distinct"), weight)
 
 
 def people(*, weight: float | None = None) -> Aggregate:
@@ -328,7 +286,7 @@ def people(*, weight: float | None = None) -> Aggregate:
     >>> people().kind
     'people'
     """
-    return Aggregate("people", weight=_weight(weight))
+    return _aggregate("people", None, weight)
 
 
 def sum_(
@@ -556,9 +514,7 @@ def mode(
     ('a', 'b')
     """
     listed = None if keys is None else distinct_keys(keys, "keys")
-    return Aggregate(
-        "mode", expression(value, "mode"), keys=listed, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
-    )
+    return replace(_aggregate("mode", expression(value, "mode"), weight, rows_per_person), keys=listed)
 
 
 def histogram(
@@ -573,17 +529,12 @@ def histogram(
     typed(call, _no_columns)
     assert isinstance(call, Call)
     numbers = tuple(cast(float, item.value) for item in call.args[1:] if isinstance(item, Literal))
-    return Aggregate(
-        "histogram",
-        expression(value, "histogram"),
-        edges=numbers,
-        weight=_weight(weight),
-        rows_per_person=_whole(rows_per_person),
-    )
+    return replace(_aggregate("histogram", expression(value, "histogram"), weight, rows_per_person), edges=numbers)
 
 
 def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
-    """Return public keys as plain values; refuse repeated ones. ``what`` names the argument in messages."""
+    """Return public keys as plain Python values; refuse none, and repeated ones. ``what`` names the argument in
+    errors."""
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(what, "a list of values", type(keys).__name__, "pass ['a', 'b']")
     listed = tuple(plain_value(key) for key in keys)
@@ -599,9 +550,7 @@ def _numbers(
 ) -> Aggregate:
     """Return an aggregate of one number of this ``kind`` with checked parameters, which are those of :func:`mean`."""
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
-    return Aggregate(
-        kind, expression(value, kind), bounds=limits, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
-    )
+    return replace(_aggregate(kind, expression(value, kind), weight, rows_per_person), bounds=limits)
 
 
 def _pair(
@@ -618,26 +567,24 @@ def _pair(
     """
     limits = None if bounds is None else arguments.bounds(bounds)
     other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")
+    result = _aggregate(kind, expression(value, kind), weight, rows_per_person)
+    return replace(result, bounds=limits, other=expression(other, kind), other_bounds=other_limits)
+
+
+def _aggregate(
+    kind: Kind, value: Expression | None, weight: float | None, rows_per_person: int | None = None
+) -> Aggregate:
+    """Return an aggregate of this kind; refuse a ``weight`` that is not positive, and a ``rows_per_person`` that is not
+    a positive integer (None: not stated)."""
     return Aggregate(
         kind,
-        expression(value, kind),
-        bounds=limits,
-        other=expression(other, kind),
-        other_bounds=other_limits,
-        weight=_weight(weight),
-        rows_per_person=_whole(rows_per_person),
+        value,
+        weight=None if weight is None else arguments.positive(weight, "weight"),
+        rows_per_person=None if rows_per_person is None else arguments.whole(rows_per_person, "rows_per_person"),
     )
 
 
-def _weight(weight: float | None) -> float | None:
-    """Return a share of the budget, which must be positive; None for an equal share."""
-    return None if weight is None else arguments.positive(weight, "weight")
-
-
-def _whole(rows_per_person: int | None) -> int | None:
-    return None if rows_per_person is None else arguments.whole(rows_per_person, "rows_per_person")
-
-
 def _no_columns(_column: Column) -> Type:
-    """Refuse a column among the edges of a histogram."""
+    """Raise the error for a column among the edges of a histogram; it is the type lookup that :func:`histogram`
+    passes."""
     raise InvalidArgument("edges", "numbers", "a column", "pass edges=[0, 50, 100]")

@@ -72,14 +72,17 @@ def among(value: Operand, keys: Iterable[Value]) -> Group:
 
 
 def where(query: Query, conditions: object, card: Card) -> Query:
-    """Return the question about the rows for which further conditions hold, too; of several conditions all must
-    hold."""
+    """Return the question restricted to rows for which all of the ``conditions`` hold, besides those it has."""
     rows, types = _rows(query, card), _types(card)
     result = [
         require_boolean(resolve_columns(condition(item, "where"), rows), types, "where")
         for item in _as_list(conditions)
     ]
     return replace(query, where=reduce(conjunction, result, query.where))
+
+
+_rows_where = where
+"""The function, for :func:`query`, whose parameter has the name."""
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
@@ -124,7 +127,8 @@ def refuse_unnamed(values: Sequence[object]) -> None:
 
 
 def _named_aggregates(values: Mapping[object, object]) -> str | None:
-    """Return pandas' functions by column written as named aggregates; None where none of them is known."""
+    """Return the advice that writes pandas' dict of functions by column as named aggregates; None where none of its
+    functions is known."""
     known = ("count", "mean", "sum", "min", "max", "median", "std", "var", "mode")
     pairs = [(str(column), name) for column, name in values.items() if name in known]
     parts = [f"{name}_{column}=dp.{name}({column!r})" for column, name in pairs[:5] if column.isidentifier()]
@@ -249,7 +253,8 @@ def query(
         max_rows=_limit(max_rows, "max_rows"),
     )
     listed, named = ((), groups) if isinstance(groups, Mapping) else (groups, {})
-    asked = agg(group_by(_filtered(asked, where, card), listed, named, card), aggregates, card)
+    rows = _rows_where(asked, where, card)
+    asked = agg(group_by(rows, listed, named, card), aggregates, card)
     return shaped(asked, card, columns=columns, having=having, order=order, limit=limit)
 
 
@@ -260,26 +265,24 @@ def _limit(value: int | str | None, name: str) -> int | Choice["auto"] | None:
     return arguments.whole(value, name)
 
 
-_filtered = where
-
-
 def _types(card: Card) -> Types:
     """Return the function that looks up the type of a resolved column in the card."""
     return lambda column: type_of(card, column)
 
 
 def _rows(query: Query, card: Card) -> Rows:
-    """Return the rows that a question's expressions refer to: the card's table and the public tables joined to it."""
+    """Return what resolves the column names in a question's expressions: the card's table and the public tables joined
+    to it."""
     return Rows(
         (private_relation(card), *(public_relation(card, item.table)[1] for item in query.joins)), None, query.joins
     )
 
 
 def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
-    """Return a checked group from a column, an expression or a Group.
+    """Return a column of GROUP BY with resolved and type-checked columns, from a column, an expression or a Group.
 
-    ``name`` is the name it is given, None to take that of the Group or the column. ``rows`` resolve the names of
-    columns, and public keys of a Group are converted to the type of ``value``.
+    ``name`` is its name, None for that of the Group or the column. ``rows`` resolves column names. Public keys of a
+    Group are converted to the type of the expression.
     """
     given = value if isinstance(value, Group) else Group("", expression(value, "groups"))
     result, kind = typed(resolve_columns(given.value, rows), _types(card))
@@ -325,11 +328,8 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
 
 
 def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
-    """Return the function that looks up the type of a column of the answer; a histogram is no single value, and
-    refused.
-
-    ``names`` are the names of all columns of the answer to ``query``.
-    """
+    """Return the function that looks up the type of a column of the answer by its name; ``names`` are all of them. It
+    refuses histograms, whose cells are lists."""
     kinds: dict[str, Type | None] = {item.name: typed(item.value, _types(card))[1] for item in query.groups}
     kinds |= {name: answer_type(item, card) for name, item in query.aggregates.items() if item.kind != "histogram"}
 

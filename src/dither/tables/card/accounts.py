@@ -45,8 +45,8 @@ def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 
 def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
-    """Open the card's ledger to read only. None where there is no ledger, no account for the card in it, or an
-    account that was never charged and whose limit the card changed: the card then says what is left."""
+    """Return the card's ledger, opened read-only; None where the card alone says what is left: there is no ledger, no
+    account for the card in it, or only one that was never charged and whose limit the card has changed."""
     ledger = _open(place, _expected(card, receipt), read_only=True)
     if ledger is None:
         return None
@@ -73,8 +73,8 @@ def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
 
 
 def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
-    """Open the ledger; None where there is none and no receipt is expected. Refuse a ledger that a receipt proves to
-    be older or lost."""
+    """Return the opened ledger; None where there is none and no receipt is expected. Refuse a ledger that does not
+    contain the expected receipt, because it was replaced or lost."""
     try:
         return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
     except LedgerMissing:
@@ -87,10 +87,10 @@ def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | Non
 
 
 def _ensure(ledger: Ledger, card: Card) -> bool:
-    """Open the card's accounts where they are missing, and refuse a card that contradicts them. Return whether they
-    were opened.
+    """Open the card's accounts in the ledger if they are missing, and return whether they were; refuse a card that
+    contradicts them.
 
-    Until something is charged, a limit that was changed in the card is changed in the ledger, too.
+    Until something is charged, a limit that has changed in the card is changed in the ledger.
     """
     for each_person, limit in _limits_to_restate(ledger, card).items():
         ledger.restate_limit(card.name, limit, each_person=each_person)
@@ -140,10 +140,8 @@ class TableAccounts:
     """
 
     def __init__(self, card: Card, ledger: Ledger | None, *, temporary: bool = False, opened_now: bool = False) -> None:
-        """Take the accounts of the table of ``card``; the other parameters are described by the class.
-
-        ``ledger`` is None for a table that is opened to read only before there is one.
-        """
+        """Keep the card and its ledger, None for a table that is opened read-only before there is one; the other
+        parameters are described by the class."""
         self.card = card
         self.temporary = temporary
         self.opened_now = opened_now
@@ -268,17 +266,16 @@ class TableAccounts:
         return [account for account in charged if account is not None]
 
     def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], key: str) -> None:
-        """Refuse a question that no person can pay for any more, as far as that is public: its answer would be noise
-        alone.
+        """Refuse a question that no person can pay for, as far as the public record proves it: its answer would be
+        noise alone.
 
-        ``guarantee`` is the question's cost and ``request`` the record of what it asks. A question is charged to
-        everybody with a row that it is about who can pay. So everybody whom this one is about was asked to pay for each
-        earlier question about the same table without WHERE, GROUP BY and joins, and for each with the same WHERE and
-        GROUP BY. Let S be the sum of those that cost at most as much as this one. If S and this cost are more than a
-        person may spend, no person can pay: one who paid all of them has spent S, and one who could not pay one of them
-        has too little left for this one, which costs as much or more. Only questions about the same version of the card
-        count, and none with joins, since a public table may have changed. An answer recorded under ``key`` is given
-        again for free.
+        ``guarantee`` is the question's cost, ``request`` the record of what it asks, and an answer recorded under
+        ``key`` is free. A question is charged to each person with rows that it is about who can pay. So each of its
+        people was charged, if possible, for every earlier question about the same table that had no WHERE, GROUP BY and
+        joins, or the same ones. Let S be the sum of those of them that cost at most c, the cost of this one. If S + c
+        exceeds a person's limit, nobody can pay: who paid all of them has spent S, and who could not pay one of them
+        has less than c left. Only questions under the same version of the card count, and none with joins, since a
+        public table may have changed.
         """
         people = next((a for a in self._charged_accounts(None) if a.kind == "people"), None)
         if people is None or people.room is None:
@@ -302,13 +299,13 @@ class TableAccounts:
         )
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[Note, ...]:
-        """Return the note on people whose own budget does not suffice; none where the budget is not counted for each
-        person.
+        """Return the note on people whose own budget does not suffice for a question; none where people have no
+        budgets.
 
-        ``guarantee`` is the cost of the question, and ``paid`` says that it is in the sum of costs already. Who has too
-        little left is private. That a question costs so much is public, and so is the sum of all costs: no person has
-        spent more. The note's ``state`` is ``everybody`` if all people can pay whatever they asked before, ``nobody``
-        if the sum is above a person's limit already, ``not_all`` between these, and empty where the sum is not known.
+        ``guarantee`` is the question's cost, and ``paid`` says that it has been charged. Who has too little left is
+        private. The sum of the costs of all questions is public, and no person has spent more. The note's ``state`` is
+        ``everybody`` if this sum shows that all people can pay, ``nobody`` if the sum of earlier costs exceeds a
+        person's limit, ``not_all`` between these, and empty where the sum is unknown.
         """
         if self.card.each_person is None:
             return ()
@@ -346,8 +343,8 @@ _NOT_ABOUT_WHOM = frozenset({"is", "aggregates", "shape", "post", "epsilon", "de
 
 
 def _asked_the_same_people(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Return whether an earlier charge was for all people of this request: under its card and about its table, with
-    either all rows or the same WHERE and GROUP BY."""
+    """Return whether an earlier charge concerned everybody whom a request is about: it was under the same card, about
+    the same table, and had no WHERE and GROUP BY or the same ones."""
     asked = json.loads(charge["asked"]) if charge.get("asked") else None
     if not isinstance(asked, dict) or asked.get("card") != request.get("card"):
         return False

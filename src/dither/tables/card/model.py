@@ -200,14 +200,14 @@ class Card:
 
     @property
     def sources(self) -> str | Mapping[str, str]:
-        """Where the rows are: one source, or the sources of several tables by name."""
+        """The card's source or, if it has several tables, their sources by name."""
         return {name: table.source for name, table in self.private_tables.items()} if self.tables else self.source
 
     def for_table(self, name: str, *others: str) -> Card:
-        """Return the card of a question about one of the tables, which becomes the card's own; of the other tables only
-        ``others`` stay.
+        """Return the card of a question about one of several tables: that table becomes the card's own, and of the
+        others only ``others`` are kept.
 
-        The budget, the limits and the public tables stay. Of a card with one table, the card itself.
+        Budget, limits and public tables are the same. A card of one table is returned unchanged.
         """
         if not self.tables and name == self.name:
             return self
@@ -224,7 +224,8 @@ class Card:
 
 
 def with_recent_profile(card: Card, days: float) -> Card:
-    """Return the card without its profile where that is older than this many days, or of an unknown age."""
+    """Return the card unchanged if its profile is at most ``days`` old; otherwise, and if its age is unknown, without
+    it."""
     if card.profile is None:
         return card
     released = card.profile.released

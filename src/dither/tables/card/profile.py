@@ -218,6 +218,7 @@ def table_charts(table: TableProfile) -> dict[str, Chart]:
 
 
 def _chart(title: str, rows: Sequence[Bar], notes: Iterable[str]) -> Chart:
+    """Return a bar chart with the ± of each bar, and the notes below it."""
     texts = [" ± ".join(with_error(round(bar.value) if bar.error > 3 else bar.value, bar.error)) for bar in rows]
     chart = bars(rows, title=title, heading=title, texts=texts, most=None, y=Axis(low=0.0))
     return replace(chart, note=" ".join(notes))
@@ -328,6 +329,7 @@ def _value_bars(values: NoisyHistogram, type: str) -> Iterable[Bar]:
     smallest = next((cell.high for cell in cells if cell.low == 0), 0.0)  # the end of the bin of 0, if it has one
 
     def label(low: float, high: float) -> str:
+        """Return the label of a bar; the bin of the value 0 alone is "0", and the next one starts at 0."""
         if (low, high) == (0.0, smallest) and type == "number":
             return "0"
         return _label(0.0 if low == smallest and type == "number" else low, high, type)
@@ -336,11 +338,13 @@ def _value_bars(values: NoisyHistogram, type: str) -> Iterable[Bar]:
 
 
 def _merged(cells: Sequence[_Cell]) -> _Cell:
+    """Return neighboring cells, in rising order, as one."""
     return _Cell(cells[0].low, cells[-1].high, sum(cell.weight for cell in cells), sum(cell.bins for cell in cells))
 
 
 def _label(low: float, high: float, type: str) -> str:
-    """Return the values of a bin in words: both ends are in it, but for the upper end of a bin of fractions.
+    """Return the label of a bin with these edges. Of integers and dates it names the first and the last value, of
+    fractions both edges.
 
     >>> _label(10, 15, "integer"), _label(0.0, 1e-9, "number"), _label(0.0, 31.0, "date")
     ('10 to 14', '0', '1970-01-01 to 1970-01-31')

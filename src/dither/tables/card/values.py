@@ -181,7 +181,7 @@ class NumberFormat:
 
 
 def format_problem(format: str, kind: str) -> str:
-    """Return what a column's format is expected to be; an empty text where the format is valid."""
+    """Return what is expected instead of an invalid column format, for the error; an empty text if it is valid."""
     if len(format) > _LONGEST:
         return f"at most {_LONGEST} characters"
     if kind in ("integer", "number"):
@@ -199,9 +199,10 @@ def format_problem(format: str, kind: str) -> str:
 
 
 def parts_of(format: str) -> list[DatePart]:
-    """Split a format of dates into its parts, in order, each with its least and largest number of digits.
+    """Return the parts of a date format in order, each with its least and largest number of digits.
 
-    Parts next to each other must have all digits, so that the text can be split; a year always has four.
+    Parts without a character between them must have all their digits, so that a text can be split; a year always has
+    four.
     """
     pieces = re.findall(r"%([YmdHMS])|([^%])", format)
     result = []
@@ -213,7 +214,8 @@ def parts_of(format: str) -> list[DatePart]:
 
 
 def number_format(format: str, kind: str) -> NumberFormat | None:
-    """Return how a format writes numbers; None where the format is not 1234.56 in some notation."""
+    """Return the notation of a number format (units and separators); None where it is not 1234.56, or 1234 for
+    integers, in some notation."""
     match = _NUMBER.fullmatch(format)
     if match is None:
         return None

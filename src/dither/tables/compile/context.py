@@ -66,7 +66,7 @@ class Statement:
         return nodes.render(self.node, self.dialect, replacing=replacing)
 
     def on(self, sources: Mapping[str, exp.Expr]) -> Statement:
-        """Return the same statement about other rows."""
+        """Return the same statement on other tables, by the names of ``sources``."""
         return Statement(self.node, sources, self.dialect)
 
     def __str__(self) -> str:
@@ -77,7 +77,8 @@ class RowCodes(Protocol):
     """The place of each row in a public domain, as whole numbers; rows outside the domain do not count."""
 
     def code_columns(self, find: Lookup, name: str) -> tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]:
-        """Return the columns, joins and conditions that give each row its code; names begin with ``name``."""
+        """Return what a SELECT needs for the code of each row: columns whose names begin with ``name``, joins, and
+        conditions that exclude rows outside the domain."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +126,14 @@ class StatementContext:
 
     @property
     def chosen(self) -> bool:
-        """Whether each person's groups must be limited because their keys are not public: every group that a person
-        is in raises the probability that a key which nobody else has is shown."""
+        """Whether the groups of each person are limited to the first few, because some keys are not public: each group
+        that a person is alone in is another key that noise could reveal."""
         return not self.every_group and self.card.unit is not None and any(keys is None for keys in self.keys)
 
     @property
     def numbered(self) -> list[bool]:
-        """For each group, whether the engine numbers its private keys: DuckDB does."""
+        """For each group, whether its private keys are replaced by numbers within the statement, as on DuckDB where
+        each person's groups are limited."""
         return [keys is None and self.dialect == "duckdb" and self.chosen for keys in self.keys]
 
     @property
@@ -141,15 +143,16 @@ class StatementContext:
 
     @property
     def carried(self) -> list[str]:
-        """The columns of the groups, and of the hashes of numbered keys, that rows carry through the statement."""
+        """The columns of groups (g0, g1, …) and of the hashes of numbered keys (h0, h1, …) that inner SELECTs pass
+        on."""
         return [*self.names, *(f"h{i}" for i, yes in enumerate(self.numbered) if yes)]
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def grouped(self) -> list[TypedSql]:
-        """The compiled expressions of the groups; refuse doubles without public keys, of which nearly every value is
-        a group of its own."""
+        """The compiled expressions of the groups; refused are doubles without public keys, of which nearly every value
+        would be a separate group."""
         result = [expressions.key(group.value, self.find) for group in self.query.groups]
         nodes.check_length(*(typed.node for typed in result))
         for group, typed, keys in zip(self.query.groups, result, self.keys, strict=True):
@@ -163,8 +166,8 @@ class StatementContext:
         return result
 
     def source(self, columns: Mapping[str, exp.Expr], with_person: bool = False) -> exp.Select:
-        """Return a SELECT of the rows: the person (u), the groups (g0, g1, …) and these columns. A relation with one
-        row per person has no u unless it is asked for."""
+        """Return the SELECT of the rows that the question is about: these columns, the groups (g0, g1, …), codes, and
+        the person (u). Where every row is a person, there is a u only if ``with_person`` is True."""
         parts = [alias(node, name) for name, node in columns.items()]
         conditions, joins = self._conditions(), self._joins()
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
@@ -236,10 +239,11 @@ class StatementContext:
         by: Sequence[str],
         before: Sequence[tuple[str, exp.Select]],
     ) -> exp.Select:
-        """Return the whole statement: ``totals`` of the lines, grouped ``by`` these columns.
+        """Return the complete statement: the aggregates ``totals`` of the rows of ``lines``, grouped ``by`` columns.
 
-        Private keys are replaced by numbers first, and put back at the end. ``before`` are tables (name and statement)
-        that it reads.
+        ``before`` are common table expressions (name and SELECT) that ``lines`` reads. Where private keys are numbered,
+        a table of each group's keys with their numbers and hashes is added to these, and the keys themselves are joined
+        to the result.
         """
         keys = [plain_column(name) for name in by]
         summed = select(
@@ -266,10 +270,7 @@ class StatementContext:
         tables += before
         if not tables:
             return summed
-        result = select(list(shown.values()), relation(summed, "a"), joins=back)
-        for name, query in tables:
-            result = result.with_(name, as_=query, materialized=True, copy=False)
-        return result
+        return nodes.with_tables(select(list(shown.values()), relation(summed, "a"), joins=back), tables)
 
     # -- keyed hashes: numbers mod the prime 2^31 - 1, whose products no engine's 64 bits overflow --------------------
 
@@ -278,13 +279,13 @@ class StatementContext:
         return 1 + int.from_bytes(hashlib.sha256(f"{self.secret}/{which}".encode()).digest()[:8], "big") % (_PRIME - 1)
 
     def _linear(self, x: exp.Expr, factor: str, summand: str) -> exp.Expr:
-        """Return factor * x + summand, where both are keys derived from these labels."""
+        """Return a * x + b, where a and b are the hash keys with the labels ``factor`` and ``summand``."""
         return binary("+", binary("*", x, integer(self._key(factor))), integer(self._key(summand)))
 
     def _hashed_value(self, x: exp.Expr, type: Type) -> exp.Expr:
-        """Return a keyed hash of one value that is not reduced yet: linear for integers, MD5 under the secret for
-        others."""
-        if type == "integer":  # from 1 to 2^32, times less than 2^31
+        """Return a keyed hash of one value, not yet reduced modulo the prime: linear in an integer, the first 60 bits
+        of MD5(secret, text) for other types."""
+        if type == "integer":  # the remainder is below 2^32 and the factor below 2^31: the product fits 64 bits
             remainder = binary("+", self._reduced(cast(x, "integer")), integer(_PRIME))
             return self._linear(remainder, "a", "b")
         key = exp.Literal.string(f"{self._key('0'):x}{self._key('1'):x}")
@@ -300,8 +301,8 @@ class StatementContext:
         return binary("%", hashed, integer(_PRIME))
 
     def _combined(self, hashed: exp.Expr, other: exp.Expr, which: str) -> exp.Expr:
-        """Return the combination of two hashes: their exclusive or times a key. A product alone would order the
-        groups of many people alike."""
+        """Return one hash of two: (a xor b) times the key with the label ``which``, modulo the prime. Without the xor
+        the hashes would rank the groups of different people in similar orders."""
         return self._reduced(binary("*", nodes.xor(hashed, other, self.dialect), integer(self._key(which))))
 
     def keyed_hash(self, *more: str) -> exp.Expr:
@@ -329,11 +330,11 @@ class StatementContext:
     def counted(
         self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """Return the rows in those groups of each person that count, and tables (name and statement) that they need.
+        """Return the SELECT of the rows that count, and the common table expressions (name and SELECT) that it reads.
 
-        ``columns`` are the computed columns of each row by name, ``where`` the conditions on them. Where more groups of
-        a person may occur than count, those with the smallest hashes count: DuckDB joins with the chosen groups, other
-        engines rank them by a window.
+        ``columns`` are computed columns of each row by name, and ``where`` conditions on them. Where each person's
+        groups are limited (:attr:`chosen`), only rows in the person's groups with the smallest keyed hashes count:
+        DuckDB joins with these groups, other engines rank the groups by a window function.
         """
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
         if not self.chosen:
@@ -359,16 +360,17 @@ class StatementContext:
         return select([every], relation(asked, "a"), joins=[kept], where=where), [("asked", lines)]
 
     def weighted(self, lines: exp.Select, limits: Limits) -> tuple[exp.Select, list[tuple[str, exp.Select]], exp.Expr]:
-        """Return lines with a column ``w``, tables (name and statement) that they need, and the sum of the weights.
+        """Return a SELECT of ``lines`` with the person's weight ``w``, the common table expressions (name and SELECT)
+        that it reads, and the expression of the sum of weights.
 
-        ``w`` is the weight of the person by the l1 norm, min(1, R / N) for N rows and the limit R, in units of 2^-bits.
-        Where every row is a person, the lines are unchanged and the sum is their number.
+        w = min(1, R / N) for a person with N lines and the limit R (the l1 norm), in units of 2^-bits. Where every row
+        is a person, the lines are unchanged and the sum of weights is their number.
         """
         if self.card.unit is None:
             return lines, [], count_rows()
 
         def weight(windows: bool) -> exp.Expr:
-            """Return the weight by the number of the person's lines, counted as an aggregate or by a window."""
+            """Return the weight from the number of the person's lines, counted by a window function or an aggregate."""
             rows = over(count_rows(), [plain_column("u")]) if windows else count_rows()
             return limits.weight(rows, self.dialect)
 
@@ -377,13 +379,12 @@ class StatementContext:
         return result, tables, total(w)
 
     def _first(self, pairs: exp.Select) -> exp.Select:
-        """Return, on DuckDB, the groups of each person with the smallest hashes, from the distinct ``pairs`` of person
-        and groups.
+        """Return, on DuckDB, the groups of each person with the smallest keyed hashes, as many as the limit allows.
 
-        Groups with equal hashes are ordered by their numbers, which are in the order of their keys: if they were
-        ordered by their rows, a person's groups would depend on other people's. Hash and numbers are packed into one
-        integer where they fit, which is much faster than a struct: the hash, which is below 2^31, is shifted by 31
-        bits, below which stand the numbers, each in as many bits as its keys need.
+        ``pairs`` has each person's groups once. Equal hashes are ordered by the keys of the groups; the order of rows
+        would make a person's groups depend on other people. Where they fit, hash and group numbers are packed into one
+        integer, which DuckDB sorts much faster than a struct: the hash, below 2^31, in the upper bits, and in the lower
+        31 bits the number of each group, in as many bits as its number of keys needs.
         """
         listed, most = ["u", *self.names], self.limits.groups
         widths = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
@@ -410,8 +411,8 @@ _Arguments = ParamSpec("_Arguments")
 def built_once(
     build: Callable[Concatenate[StatementContext, _Arguments], exp.Expr],
 ) -> Callable[Concatenate[StatementContext, _Arguments], Statement]:
-    """Decorate a function that writes a SELECT, so that it returns a statement and builds it once per context and
-    arguments."""
+    """Decorate a function that writes a SELECT: it then returns a :class:`Statement`, which is cached in the context
+    for equal arguments."""
 
     @functools.wraps(build)
     def statement(context: StatementContext, /, *args: _Arguments.args, **keywords: _Arguments.kwargs) -> Statement:
@@ -425,14 +426,15 @@ def built_once(
 
 
 def listed_keys(keys: tuple[Value, ...], type: Type) -> exp.Select:
-    """Return public keys with their numbers, each once by the engine's own equality, so that no row matches two of
-    them."""
+    """Return a SELECT of public keys ``k`` with their index ``i``; of keys that the engine considers equal only the
+    first is listed, so that no row matches two."""
     given = [(key, (number,)) for number, key in enumerate(keys) if key is not None]
     return each_key_once(key_values(given, type, ("i",)), ("i",))
 
 
 def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers: Sequence[str]) -> exp.Select:
-    """Return public keys as the column ``k`` of a table of constants, with the whole numbers that belong to each."""
+    """Return a SELECT of constant rows: public keys as the column ``k``, and beside each its integers in the columns
+    ``numbers``."""
     k: exp.Expr = plain_column("k")
     if type != "text":  # as text, cast once
         k = cast(k, type)
@@ -443,16 +445,15 @@ def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers:
 
 
 def each_key_once(keys: exp.Expr, numbers: Sequence[str]) -> exp.Select:
-    """Return a table of keys ``k`` with one row for each by the engine's own equality, with the least of each
-    number."""
+    """Return a SELECT with one row for each key ``k`` that the engine tells apart, and the least of its ``numbers``."""
     key = plain_column("k")
     least = [alias(call("MIN", plain_column(name)), name) for name in numbers]
     return select([key, *least], relation(keys, "d"), group_by=[key])
 
 
 def smallest(rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]) -> exp.Select:
-    """Return, on DuckDB, the ``most`` rows that come first in ``order`` for each value of ``by``, with these
-    columns."""
+    """Return, on DuckDB, a SELECT of these columns of the ``most`` rows that are first in ``order`` for each value of
+    ``by``."""
     packed = exp.Struct(
         expressions=[exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns]
     )
@@ -467,12 +468,13 @@ def with_weights(
     dialect: Dialect,
     keep_null: bool = False,
 ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-    """Return the ``lines`` of a table with numbers computed from all lines of the same person, and tables to read
-    before.
+    """Return a SELECT of ``lines`` with further columns computed from all lines of the same person, and the common
+    table expressions (name and SELECT) that it reads.
 
-    ``weights`` has each number by name, as a function that returns an expression of aggregates; called with True, of
-    windows over the person's lines. The lines are read once: were the source to change between two readings, a weight
-    would be that of other rows. With ``keep_null`` there are lines of no person, whose numbers are NULL.
+    ``weights`` has a function for each column, which returns its SQL: made of window functions over the person's lines
+    if called with True, of aggregates for GROUP BY person if called with False. The lines are read once, since the
+    source could change between two readings. With ``keep_null`` there are lines without a person, for which the new
+    columns are NULL.
     """
     u = plain_column("u")
     if dialect == "spark":  # which would read a table twice that is named twice

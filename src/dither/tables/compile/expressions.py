@@ -4,11 +4,11 @@ The operations themselves are in :mod:`dither.tables.query.operations`; here are
 Each expression comes with its type and, for numbers, its :class:`~dither.tables.query.operations.base.Range`. That is
 what makes it safe:
 
-* a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds, and 0 where it is
+* a number column is NULL where it is NaN, and before arithmetic it is clamped to its public bounds, and 0 where it is
   below a 2^-25th of their width in size; within them it is what it is, so that ``x * 1 = 19.99`` is ``x = 19.99``;
 * in a condition it is what it is beyond its bounds as well, from 2^-40 to 2^40 in size, so that ``x + 0 > 5000`` is
   ``x > 5000``: bounds are for what a row adds to an answer, and a condition decides only whether it does. Where such
-  values could overflow, as in EXP(x), those of a condition are held within the bounds, too;
+  values could overflow, as in EXP(x), those of a condition are clamped to the bounds, too;
 * in a key it is what it is as in a condition: a row is not to be in a group that its own value does not make. Where
   values beyond the bounds could overflow, the key is NULL for them;
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
@@ -57,17 +57,18 @@ Lookup = Callable[[Column], tuple[exp.Expr, ColumnCard]]
 
 
 class _Compilation:
-    """The compiler of one lookup, which remembers what it compiled: each node once as it is and once as a safe double.
+    """Compiles expressions to SQL, each node at most twice: unclamped (:meth:`value`) and as a clamped double
+    (:meth:`number`).
 
-    Without it a node inside CASE would be compiled in both ways for each of those around it: time would double with
-    every level. Nodes are kept, so that none can take another's place in memory, and its ``id``. In ``conditions``
-    columns are taken beyond their bounds; ``null_beyond`` them, numbers are NULL in arithmetic.
+    Results are cached: without that, a node inside nested CASEs would be compiled twice per level, in time exponential
+    in the depth. The cache is keyed by the ``id`` of nodes and holds on to them, so that no ``id`` is used again.
+
+    Its companion :attr:`conditions` compiles conditions, in which columns are not clamped to their bounds. With
+    ``null_beyond``, numbers beyond their bounds are NULL in arithmetic instead of being clamped.
     """
 
     def __init__(self, find: Lookup, null_beyond: bool = False) -> None:
-        """Take the function ``find``, which looks up a column's SQL and card; ``null_beyond`` is explained by the
-        class.
-        """
+        """Keep ``find``, which looks up a column's SQL and card, and start with an empty cache."""
         self._find, self.null_beyond = find, null_beyond
         self._conditions: _Compilation | None = None
         self._null_beyond: _Compilation | None = self if null_beyond else None
@@ -76,11 +77,12 @@ class _Compilation:
         self._counted: list[exp.Expr] = []
 
     def __call__(self, column: Column) -> tuple[exp.Expr, ColumnCard]:
+        """Return a column's SQL and what is public about it, so that a compiler can be passed as a lookup."""
         return self._find(column)
 
     @property
     def conditions(self) -> _Compilation:
-        """The compiler of conditions, which takes columns beyond their bounds."""
+        """The compiler of conditions, in which columns are not clamped to their bounds; made when first used."""
         if self._conditions is None:
             self._conditions = _Compilation(self._find)
             self._conditions._conditions = self._conditions
@@ -88,55 +90,51 @@ class _Compilation:
 
     @property
     def beyond_bounds(self) -> bool:
-        """Whether this is the compiler of conditions, which takes columns beyond their bounds."""
+        """Whether this is the compiler of conditions, in which columns are not clamped to their bounds."""
         return self._conditions is self
 
     def as_it_is(self, expression: Expression) -> TypedSql | None:
-        """Return an expression with columns beyond their bounds; None where that could overflow, or gives another
-        type."""
+        """Return the SQL of an expression without clamping its columns to their bounds; None where values beyond the
+        bounds could overflow, or would give the result another type."""
         with suppress(InvalidArgument, WrongType):
             result = self.conditions.value(expression)
             return result if result.type == self.value(expression).type else None
         return None
 
     def without_values_beyond(self, expression: Expression) -> TypedSql:
-        """Return an expression in which numbers beyond their bounds are NULL."""
+        """Return the SQL of an expression in which numbers beyond their bounds are NULL."""
         if self._null_beyond is None:
             self._null_beyond = _Compilation(self._find, null_beyond=True)
         return self._null_beyond.value(expression)
 
     def value(self, expression: Expression) -> TypedSql:
-        """Return the SQL of an expression as it is."""
+        """Return the SQL of an expression, with a column's values unclamped where no arithmetic is done with them."""
         return self._once(expression, as_number=False)
 
     def number(self, expression: Expression) -> TypedSql:
-        """Return the SQL of an expression as a safe double within a known range."""
+        """Return the SQL of a number as a double clamped to a known range, with which arithmetic cannot overflow."""
         return self._once(expression, as_number=True)
 
     def _once(self, expression: Expression, as_number: bool) -> TypedSql:
-        """Compile an expression once in each of its two forms; refuse one that becomes too long."""
+        """Return the cached SQL of an expression in one of its two forms, compiled on first use; refuse SQL that is too
+        long."""
         key = (id(expression), as_number)
         if key not in self._results:
             result = _number(expression, self) if as_number else _value(expression, self)
-            self._counted.append(result.node)  # lengths are known by ids: what is refused must not lose its own
+            self._counted.append(result.node)  # keeps the node alive: its length is stored under its id
             check_length(result.node, known=self._lengths)
             self._results[key] = expression, result
         return self._results[key][1]
 
 
-def remembering(find: Lookup) -> Lookup:
-    """Return the same lookup with a memory, by which each expression is compiled once."""
-    return _compilation(find)
-
-
-def _compilation(find: Lookup) -> _Compilation:
-    """Return the compiler of a lookup, which is one already if it remembers."""
+def remembering(find: Lookup) -> _Compilation:
+    """Return a lookup that caches compiled expressions, so that each is compiled once: ``find`` itself if it does."""
     return find if isinstance(find, _Compilation) else _Compilation(find)
 
 
 def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
-    """Return the lookup of the card's columns under the alias t, and of public tables under the aliases in
-    ``joined``."""
+    """Return the function that looks up a column's SQL and card: a column of the card under the alias t, one of a
+    public table under the alias that ``joined`` gives its table."""
 
     def find(column: Column) -> tuple[exp.Expr, ColumnCard]:
         """Return a column's SQL and what is public about it; refuse unknown names."""
@@ -154,7 +152,7 @@ def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
 
 
 def lookup_of(card: Card, joins: Iterable[Join] = ()) -> Lookup:
-    """Return the lookup of the card's columns and of joined public tables under their own names."""
+    """Return the lookup of the card's columns and of the public tables in ``joins``, aliased by their own names."""
     return lookup(card, {join.table: join.table for join in joins})
 
 
@@ -167,38 +165,38 @@ def bounded(low: float, high: float) -> tuple[float, float]:
             "bounds",
             "bounds of at most 1e150 in size, whose difference is between 1e-250 and 1e150",
             "bounds that are larger, or closer to each other or farther apart",
-            "state bounds in a handier unit",
+            "state bounds in a larger or smaller unit",
         )
     return float(low), float(high)
 
 
 def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
-    """Return the power of two s for which multiples of 1/s cut the width of the bounds into about 2^bits steps."""
+    """Return the power of two s such that the width of the bounds is 2^(bits - 1) to 2^bits steps of size 1/s."""
     low, high = bounded(low, high)
     return math.ldexp(1.0, bits - math.frexp(high - low)[1])
 
 
 def compile(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as typed SQL."""
-    return _compilation(find).value(expression)
+    """Return the SQL of an expression with its type, unclamped where no arithmetic is done."""
+    return remembering(find).value(expression)
 
 
 def key(expression: Expression, find: Lookup) -> TypedSql:
-    """Return the SQL of an expression to group by. Values beyond the bounds of columns are unchanged or, where that
-    could overflow, NULL."""
-    compiler = _compilation(find)
+    """Return the SQL of an expression to group by. Values beyond the bounds of columns are not clamped, which would put
+    rows into groups of other values; where they could overflow in arithmetic, the key is NULL."""
+    compiler = remembering(find)
     return compiler.as_it_is(expression) or compiler.without_values_beyond(expression)
 
 
 def as_it_is(expression: Expression, find: Lookup) -> TypedSql:
-    """Return the SQL of an expression. Values beyond the bounds of columns are unchanged or, where that could overflow,
-    clamped to the bounds."""
-    compiler = _compilation(find)
+    """Return the SQL of an expression with unclamped columns; where values beyond their bounds could overflow, with
+    clamped ones."""
+    compiler = remembering(find)
     return compiler.as_it_is(expression) or compiler.value(expression)
 
 
 def condition(expression: Expression, find: Lookup) -> exp.Expr:
-    """Return a condition on rows as SQL; refuse an expression that is none."""
+    """Return a condition on rows as SQL; refuse an expression of another type."""
     result = compile(expression, find)
     if result.type != "boolean":
         raise InvalidArgument("WHERE", "a condition", result.type, "compare the columns with something")
@@ -206,20 +204,19 @@ def condition(expression: Expression, find: Lookup) -> exp.Expr:
 
 
 def number(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as a double within a known range, which makes arithmetic on it safe."""
-    return _compilation(find).number(expression)
+    """Return the SQL of a number as a double clamped to a known range, with which arithmetic cannot overflow."""
+    return remembering(find).number(expression)
 
 
 def public_interval(
     expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
 ) -> tuple[float, float] | None:
-    """Return the least and largest value of a number where they follow from stated bounds of its columns; otherwise
-    None.
+    """Return the least and largest value of a number as far as the card's bounds imply them; None where they do not.
 
-    ``find`` looks up columns, and ``write`` compiles the expression. Limits that only follow from how a relation
-    computes a column, from a division by almost 0, or from what a text can write say nothing of use: they give None.
-    This is tested by compiling the expression once more with columns without bounds taken to range twice as far: limits
-    that change by it do not follow from the card.
+    A range may also follow from something that says nothing about the data: how a relation computes a column, a
+    division by almost 0, or the largest number that a text can state. Such ranges give None. They are recognized by
+    compiling the expression a second time with columns without bounds twice as wide: a range that changes does not
+    follow from the card. ``find`` looks up columns, and ``write`` compiles the expression.
     """
     expression, find = _with_open_casts(expression, find)
     if isinstance(expression, Column):
@@ -233,9 +230,10 @@ def public_interval(
 
 
 def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """Return the expression and its lookup after each quotient by what may be near 0 became a column without bounds.
+    """Return the expression with each quotient whose divisor may be near 0 replaced by a column without bounds, and the
+    lookup that finds these columns.
 
-    How large such a quotient can be follows from how doubles are stored, not from the card.
+    How large such a quotient can be follows from the smallest double, not from the card.
     """
     opened: dict[Expression, ColumnCard] = {}
 
@@ -244,7 +242,7 @@ def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expressi
         return (nodes.column(column.name, "t"), opened[column]) if column in opened else find(column)
 
     def visited(node: Expression) -> Expression:
-        """Return an expression with its open quotients replaced, innermost first."""
+        """Return an expression with such quotients replaced, innermost first."""
         if not isinstance(node, Call) or not any(isinstance(item, Call) and item.op == "/" for item in walk(node)):
             return node
         node = Call(node.op, tuple(map(visited, node.args)))
@@ -266,7 +264,8 @@ _NUMBER_TYPES: tuple[Expression, ...] = tuple(map(Literal, NUMBERS))
 
 
 def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """Return the expression and its lookup after each number that is read from text became a column without bounds."""
+    """Return the expression with each CAST of a text to a number replaced by a column without bounds, and the lookup
+    that finds these columns."""
     opened: dict[Column, ColumnCard] = {}
     casts = [node for node in walk(expression) if isinstance(node, Call) and node.op == "cast"]
     for node in casts:
@@ -280,12 +279,12 @@ def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, 
 
 
 def reads_text(expression: Expression, find: Lookup) -> bool:
-    """Return whether an expression reads a number from text, which may then be any number."""
+    """Return whether an expression casts a text to a number, which may then be any number."""
     return _with_open_casts(expression, find)[0] != expression
 
 
 def wider(find: Lookup) -> Lookup:
-    """Return a lookup in which columns without bounds range twice as far from 0."""
+    """Return a lookup in which the possible range of columns without bounds is twice as wide, away from 0."""
 
     def widened(column: Column) -> tuple[exp.Expr, ColumnCard]:
         """Return the column with its extent doubled, where it has one and no bounds."""
@@ -311,8 +310,8 @@ def literal(value: Value) -> TypedSql:
 
 
 def _value(expression: Expression, compiler: _Compilation) -> TypedSql:
-    """Return an expression as typed SQL. A condition is compiled with columns beyond their bounds where that is
-    safe."""
+    """Return the SQL of an expression without clamping, for :meth:`_Compilation.value`; a condition is compiled with
+    unclamped columns where these cannot overflow."""
     if isinstance(expression, Literal):
         return literal(expression.value)
     if isinstance(expression, Column):
@@ -330,7 +329,7 @@ def _value(expression: Expression, compiler: _Compilation) -> TypedSql:
 
 
 def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
-    """Return an expression as a double within a known range."""
+    """Return the SQL of a number as a clamped double, for :meth:`_Compilation.number`."""
     if isinstance(expression, Column):
         return _column_within_bounds(expression, compiler)
     row = operation(expression.op) if isinstance(expression, Call) else None
@@ -347,10 +346,10 @@ def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
 
 
 def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
-    """Return a number column as a double clamped to its bounds, which makes arithmetic with it safe.
+    """Return a number column as a double clamped to its bounds, with which arithmetic cannot overflow.
 
-    For conditions the bounds are widened to ±2^40; with ``null_beyond`` values beyond the bounds are NULL. A relation's
-    computed column without bounds is unchanged, since its extent always holds.
+    In conditions the bounds are widened to ±2^40, and with ``null_beyond`` values beyond the bounds are NULL. A column
+    that a relation computes is unchanged: its values are always within its extent.
     """
     node, card = compiler(column)
     if card.type not in NUMBERS:
@@ -389,8 +388,10 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
 def _double_within_bounds(
     node: exp.Expr, bounds: tuple[float, float], least: float, beyond: list[tuple[exp.Expr, exp.Expr]]
 ) -> TypedSql:
-    """Return a double held within bounds: NULL for NaN, and 0 for what is smaller than ``least`` in size. The arms of
-    CASE in ``beyond`` go before the bounds."""
+    """Return a double clamped to bounds as SQL, NULL for NaN, and 0 for values below ``least`` in absolute value.
+
+    ``beyond`` are arms of CASE (condition, value) that are tested before the bounds.
+    """
     low, high = bounds
     first, last = (0.0 if abs(bound) < least else bound for bound in bounds)
     arms = [
@@ -407,7 +408,8 @@ def _double_within_bounds(
 
 
 def _integer_bound(bound: float) -> exp.Expr:
-    """Return a bound as a constant to compare integers with."""
+    """Return a bound as an integer constant where it is whole and fits 64 bits, otherwise as a double, to be compared
+    with integers."""
     exact = abs(bound) < 1 << 63 and int(bound) == bound
     return nodes.literal(int(bound)) if exact else nodes.double(bound)
 
@@ -418,11 +420,10 @@ def is_nan(node: exp.Expr) -> exp.Expr:
 
 
 def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | None = None) -> exp.Expr:
-    """Return the double ``node``, held from ``low`` to ``high`` and rounded to multiples of 1/scale, as the number of
-    these steps.
+    """Return round(scale * x) as SQL, for a double x (``node``) clamped to ``low`` … ``high``; NULL for NaN and NULL.
 
-    NaN and NULL give NULL. What would round to 0 is taken for 0 before it is multiplied: a product too small for a
-    double is an error on PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
+    A value that rounds to 0 is replaced by 0 before it is multiplied, since a product too small for a double is an
+    error on PostgreSQL. Where the range of x is ``known``, comparisons that it decides are left out.
     """
     near = 0.25 / scale
     arms = [] if known else [(is_nan(node), nodes.literal(None))]
@@ -442,7 +443,8 @@ def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | N
 
 
 def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> exp.Expr:
-    """Return a value in whole steps of a grid, held within bounds, as a BIGINT; NULL for NULL and NaN."""
+    """Return a value clamped to bounds and rounded to a grid as SQL: the number of the grid's steps from 0, a BIGINT;
+    NULL for NULL and NaN."""
     low, high = bounds
     known = None
     if isinstance(value, Column):
@@ -460,11 +462,11 @@ def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find
 
 
 def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Expr:
-    """Return the index of the bin that contains a value, as SQL; values beyond the edges are in the first or last bin.
-    Many bins of equal width take one multiplication, others a comparison with each edge.
+    """Return the index of a value's bin as SQL; values beyond the edges are in the first or the last bin.
 
-    What is below the second edge is compared and not multiplied: a product too small for a double is an error on
-    PostgreSQL. Any other value is as far from the first edge as doubles there are from each other, or a bin's width.
+    64 bins or more of equal width take one multiplication, others a comparison with each edge. Values below the second
+    edge are compared in any case: their distance from the first edge can be so small that multiplying it would
+    underflow, which is an error on PostgreSQL.
     """
     last = len(edges) - 2
     low, high = edges[0], edges[-1]
@@ -488,7 +490,7 @@ def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Exp
 
 
 def _even(edges: tuple[float, ...]) -> bool:
-    """Return whether bins have equal widths, within limits in which a product cannot overflow."""
+    """Return whether bins have equal widths up to rounding, and a size with which products cannot overflow."""
     width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
     if not LEAST <= width <= MOST or size > MOST:
         return False

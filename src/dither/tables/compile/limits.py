@@ -98,30 +98,35 @@ class Limits:
 
     @property
     def of_people(self) -> Limits:
-        """The same for people who count once in each of their groups: one row in each."""
+        """The limits for counts of people: each person counts as one row in each of at most ``groups`` groups."""
         groups = self.groups if self.level_groups is None else self.level_groups
         return replace(self, groups=groups, rows=1, weighted=self.exceeded, rows_per_person=None)
 
     def of_aggregate(self, rows_per_person: int | None) -> Limits:
-        """Return the limits of an aggregate with its own limit on rows (None: the question's). They are unchanged where
-        nobody can count for more than one row."""
+        """Return the limits of an aggregate that states its own ``rows_per_person``; unchanged for None, and where
+        every row is a person, so that nobody has several."""
         if rows_per_person is None or not self.weighted:
             return self
         return replace(self, rows_per_person=rows_per_person)
 
     def bits(self, top: int = 1) -> int:
-        """Return the number of binary places for weighted sums to which one row adds at most ``top``."""
+        """Return b such that weighted sums, to which one row adds at most ``top``, are integers in units of 2^-b: as
+        many bits as keep what one person adds below 2^30."""
         if not self.weighted:
             return 0
         return max(0, min(self.max_bits, _ROOM - (math.ceil(self.total) * top).bit_length()))
 
     def sensitivity(self, top: int = 1) -> Fraction:
-        """Return the norm of what one person adds to all groups, in units of ``2^-bits``."""
+        """Return the sensitivity R * top in units of 2^-bits: the norm of what one person adds to all groups, for rows
+        that add at most ``top``."""
         return self.total * top * (1 << self.bits(top))
 
     def weight(self, size: exp.Expr, dialect: Dialect) -> exp.Expr:
-        """Return the weight of a person's rows in units of ``2^-bits``; ``size`` is the number of rows, or for the l2
-        norm the sum of the squares of the numbers of rows in the groups."""
+        """Return the weight min(1, R / N) of a person's rows as SQL, in units of 2^-bits, rounded down.
+
+        ``size`` is N, the number of the person's rows; for the l2 norm it is N^2, the sum of the squares of the
+        numbers of rows in the person's groups, whose root is computed in 64ths of a row and rounded up.
+        """
         one = 1 << self.bits()
         limit = math.floor(self.total if self.norm == 1 else self.total**2)
         scaled, norm = one * limit, size
@@ -135,7 +140,7 @@ class Limits:
         )
 
     def times_weight(self, x: exp.Expr, weight: exp.Expr, top: int) -> exp.Expr:
-        """Return a whole number from 0 on times its weight, in units of ``2^-bits(top)``, rounded down."""
+        """Return x * weight as SQL for an integer x >= 0, in units of 2^-bits(top), rounded down."""
         return shift_right(binary("*", x, weight), self.bits() - self.bits(top))
 
 

@@ -103,14 +103,15 @@ Clauses = tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]
 
 
 def marginal_limits(max_rows: int, has_unit: bool) -> Limits:
-    """Return how much one person counts for in each table."""
+    """Return the limits of one person in each published table: ``max_rows`` rows in all, or none where every row is a
+    person."""
     if not has_unit:
         return Limits(groups=1, rows=1, weighted=False)
     return Limits(groups=1, rows=max_rows, max_bits=WEIGHT_BITS)
 
 
 def column_name(attribute: int, level: int) -> str:
-    """Return the column of an attribute's code at a level."""
+    """Return the name of the column with an attribute's code at a level, such as "c0_1"."""
     return f"c{attribute}_{level}"
 
 
@@ -137,21 +138,25 @@ class BinCodes:
             raise InvalidArgument(f"edges of {self.title}", f"at most {MOST_BINS:,} bins", got, "use wider bins")
 
     def code_columns(self, find: Lookup, name: str) -> Clauses:
-        """Return the code, by comparisons with the edges alone: a product, as for many even bins of a histogram, may be
-        rounded across an edge, and values on edges are common. NaN is NULL, as everywhere."""
+        """Return the column of the code and the conditions on rows, without joins.
+
+        The bin is found by comparisons with the edges. A multiplication could be rounded across an edge, and values on
+        edges are common. NaN counts as NULL.
+        """
         value = self.value
         node = find(value)[0] if isinstance(value, Column) else expressions.number(value, find).node
         x = nodes.cast(node, "number")
         low, high = nodes.double(self.edges[0]), nodes.double(self.edges[-1])
         inside = binary("and", binary(">=", x, low), binary("<", x, high))
         missing = binary("or", nodes.is_null(x), expressions.is_nan(x))
-        listed = Listed(inside, missing, {1: _place(x, self.edges, 0, len(self.edges) - 2)})
+        listed = Listed(inside, missing, {1: _bin(x, [nodes.double(edge) for edge in self.edges[1:-1]], 0)})
         every = {1: len(self.edges) + 1}
         columns, conditions = listed.with_others(self.levels, _at(self.other), _at(self.null), every)
         return [alias(code, f"{name}_{level}") for level, code in columns.items()], [], conditions
 
 
 def _at(code: int | None) -> dict[int, int] | None:
+    """Return a code as that of level 1, the only level of bins; None for None."""
     return None if code is None else {1: code}
 
 
@@ -174,11 +179,11 @@ class Listed:
         null: Mapping[int, int] | None,
         sizes: Mapping[int, int],
     ) -> tuple[dict[int, exp.Expr], list[exp.Expr]]:
-        """Return the codes of a row's value at these levels, and the conditions that rows in the domain meet.
+        """Return the codes of a row's value at these levels as SQL, and the conditions of rows that are counted.
 
-        ``other`` has the code of values that are not listed at each level, ``null`` that of NULL; None where such rows
-        are left out instead, by a condition. ``sizes`` are the numbers of codes at each level, by which the integer
-        type is chosen.
+        ``other`` has the code of unlisted values at each level, and ``null`` that of NULL; where it is None, rows with
+        such values are excluded by a condition. ``sizes`` are the numbers of codes at each level, which decide between
+        SMALLINT and INT.
         """
         result: dict[int, exp.Expr] = {}
         for level in levels:
@@ -192,15 +197,6 @@ class Listed:
         if other is not None:
             return result, [] if null is not None else [nodes.not_(self.missing)]
         return result, [self.inside if null is None else binary("or", self.inside, self.missing)]
-
-
-def _place(x: exp.Expr, edges: Sequence[float], first: int, last: int) -> exp.Expr:
-    """Return the number of the bin, from ``first`` to ``last``, that contains x, by bisection: nested CASEs."""
-    if first == last:
-        return integer(first)
-    middle = (first + last + 1) // 2
-    below = binary("<", x, nodes.double(edges[middle]))
-    return case([(below, _place(x, edges, first, middle - 1))], _place(x, edges, middle, last))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,12 +239,10 @@ class KeyCodes:
         return {f"i{level}": codes for level, codes in self.codes.items()} or {"i": np.arange(len(self.keys))}
 
     def code_columns(self, find: Lookup, name: str) -> Clauses:
-        """Return a column of codes for each level, and the joins and conditions that they need.
+        """Return a column ``name_level`` with the code at each level, and the joins and conditions that it needs.
 
-        A code is the difference to the first key, if the keys are few consecutive whole numbers numbered from 0, else
-        from comparisons with few keys, and for more keys, or staged ones, from a join with a table that has each of
-        them once. ``find`` looks up the SQL of a column; ``name`` is the beginning of the columns' names, which end in
-        the level.
+        For few keys the code comes from comparisons, or is the difference to the first key if the keys are consecutive
+        integers with codes 0, 1, …. For many keys, and staged ones, it comes from a join with a table of the keys.
         """
         typed = expressions.key(self.value, find)
         x, missing = typed.node, nodes.is_null(typed.node)
@@ -274,14 +268,14 @@ class KeyCodes:
 
     @property
     def _is_flat(self) -> bool:
-        """Whether the code of every key is its place."""
+        """Whether the code of every key is its index, at every level."""
         return all(np.array_equal(codes, np.arange(len(codes))) for codes in self.codes.values())
 
     def _joined(self, typed: TypedSql, table: str) -> tuple[Listed, list[exp.Join]]:
-        """Return the codes of the value ``typed`` by a join with a table of the keys, called ``table``, and that join.
+        """Return the codes of a compiled value from a join with a table of the keys under the alias ``table``, and that
+        join.
 
-        The table is the staged one, or is written as constants. A LEFT join keeps rows whose value is no key, where
-        those have a code.
+        The table is the staged one or made of constants. It is a LEFT join where values that are no key have a code.
         """
         numbers, source = self._numbers, self.staged
         if source is None:
@@ -296,7 +290,8 @@ class KeyCodes:
         return Listed(inside, nodes.is_null(typed.node), codes), joins
 
     def _typed_keys(self, kind: Type) -> Any:
-        """Return the keys as values of the kind of the expression."""
+        """Return the keys as an Arrow array of the type ``kind`` of the expression; refuse keys that are of another
+        type, not distinct, or not storable on every engine."""
         of_keys = _kind(self.keys.type)
         if of_keys != kind and (of_keys, kind) != ("integer", "number"):
             fix = (
@@ -328,7 +323,7 @@ class KeyCodes:
 
 
 def _kind(type: Any) -> Type | None:
-    """Return the type of a card that values of an Arrow type have."""
+    """Return the card's type for an Arrow type; None for types that a card does not have."""
     tests: list[tuple[Any, Type]] = [
         (pa.types.is_integer, "integer"),
         (pa.types.is_floating, "number"),
@@ -342,7 +337,8 @@ def _kind(type: Any) -> Type | None:
 
 
 def _compared(x: exp.Expr, constants: Sequence[exp.Expr], codes: Codes) -> exp.Expr:
-    """Return the code of the first constant that a value equals; that of the last one where it equals none before."""
+    """Return a CASE with the code of the constant that a value equals; a value that equals none gets the last code, and
+    is excluded elsewhere."""
     arms = [exp.If(this=key, true=integer(int(code))) for key, code in zip(constants[:-1], codes[:-1], strict=True)]
     last = integer(int(codes[-1]))
     return exp.Case(this=nodes.operand(x), ifs=arms, default=last) if arms else last
@@ -353,8 +349,11 @@ RowCode = BinCodes | KeyCodes
 
 @built_once
 def marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> exp.Select:
-    """Return the statement for tables, each given by the columns of its codes: a line for each cell that holds
-    anything, with its codes (those of other tables are NULL) and the sum of weights ``m0``."""
+    """Return the statement that counts the cells of several tables, each given by the columns of its codes.
+
+    The result has a row for each nonempty cell of each table: its codes (NULL in columns of other tables) and its sum
+    of weights ``m0``.
+    """
     lines, before = context.counted({})
     lines, weights_of, weights = context.weighted(lines, context.limits)
     names = [*dict.fromkeys(name for table in tables for name in table)]
@@ -362,16 +361,14 @@ def marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> exp
     columns = [plain_column(name) for name in names]
     result = select([*columns, alias(weights, "m0")], relation(lines, "kept"))
     result.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=sets)]))
-    for name, query in [*before, *weights_of]:
-        result = result.with_(name, as_=query, materialized=True, copy=False)
-    return result
+    return nodes.with_tables(result, [*before, *weights_of])
 
 
 Edges = tuple[float, ...] | tuple[date, ...]
 
 
 def profile_limits(has_unit: bool) -> Limits:
-    """Return how much a person counts for in each histogram: as one row, or less where weights are rounded down."""
+    """Return the limits of one person in each histogram of a profile: a total weight of 1."""
     return Limits(groups=1, rows=1, norm=1, weighted=has_unit, exceeded=False)
 
 
@@ -385,11 +382,11 @@ class ValueCodes:
 
     @property
     def codes(self) -> int:
-        """How many codes there are."""
+        """The number of codes: the bins, and one code for NULL."""
         return len(self.edges)
 
     def code_columns(self, find: Lookup, name: str) -> Clauses:
-        """Return the code as a column, by comparisons alone."""
+        """Return the column of the bin's index, found by comparisons with the edges; no joins, no conditions."""
         x, card = find(Column(self.column))
         missing = nodes.is_null(x)
         if card.type in ("integer", "number"):
@@ -407,7 +404,7 @@ class WholeCodes:
     codes: int = 2
 
     def code_columns(self, find: Lookup, name: str) -> Clauses:
-        """Return the code as a column. NaN is not whole on any engine, whatever it is equal to there."""
+        """Return the column that is 1 for whole numbers and 0 for others, NaN and NULL; no joins, no conditions."""
         x = nodes.cast(find(Column(self.column))[0], "number")
         missing = binary("or", nodes.is_null(x), expressions.is_nan(x))
         whole = case([(missing, integer(0)), (binary("=", call("FLOOR", x), x), integer(1))], integer(0))
@@ -415,11 +412,13 @@ class WholeCodes:
 
 
 def _constant(edge: float | date) -> exp.Expr:
+    """Return an edge as a constant of SQL: a date, a timestamp or a double."""
     return nodes.literal(edge) if isinstance(edge, date) else nodes.double(edge)
 
 
 def _bin(x: exp.Expr, inner: Sequence[exp.Expr], first: int) -> exp.Expr:
-    """Return the number of the bin of a value, where ``inner`` are the edges between bins, counted from ``first``."""
+    """Return the index of a value's bin as nested CASEs (a binary search); ``inner`` are the edges between bins, and
+    ``first`` is the index of the first bin."""
     if not inner:
         return integer(first)
     middle = len(inner) // 2
@@ -429,12 +428,11 @@ def _bin(x: exp.Expr, inner: Sequence[exp.Expr], first: int) -> exp.Expr:
 
 @built_once
 def weights_by_code(context: StatementContext, columns: Sequence[str], classes: Sequence[int] = ()) -> exp.Select:
-    """Return the statement for several histograms at once, whose codes are the ``columns``.
+    """Return the statement for several histograms at once, each given by the column of its codes.
 
-    It has a line for each code that a row has, with the codes (those of other histograms are NULL) and the sum of
-    weights ``m0``. A person's rows share the weight 1, which is ``2^bits`` as a whole number. With ``classes``, the
-    largest numbers of rows of all classes of people but the last, each line is also about one class ``q``, counted from
-    0.
+    The result has a row for each code that occurs: the code (NULL in the columns of other histograms) and its sum of
+    weights ``m0``, where the rows of each person share the weight 1 (2^bits as an integer). With ``classes``, the
+    largest numbers of rows per person of all classes but the last, the counts are also divided by class ``q``, from 0.
     """
     lines = context.source({})
     limits, keys = context.limits, [plain_column(name) for name in columns]
@@ -444,6 +442,7 @@ def weights_by_code(context: StatementContext, columns: Sequence[str], classes: 
     if context.card.unit is not None:
 
         def rows(windows: bool) -> exp.Expr:
+            """Return the number of a person's rows, by a window function or an aggregate."""
             return over(count_rows(), [plain_column("u")]) if windows else count_rows()
 
         numbers = {"w": lambda windows: limits.weight(rows(windows), context.dialect)}
@@ -461,15 +460,16 @@ def weights_by_code(context: StatementContext, columns: Sequence[str], classes: 
     sets = [exp.Tuple(expressions=[*by, key]) for key in keys]
     result = select([*by, *keys, alias(weight, "m0")], relation(lines, "kept"))
     result.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=sets)]))
-    for name, query in before:
-        result = result.with_(name, as_=query, materialized=True, copy=False)
-    return result
+    return nodes.with_tables(result, before)
 
 
 @built_once
 def key_layers(context: StatementContext, column: str, edges: Sequence[int]) -> exp.Select:
-    """Return the statement for the layers of the weights of a column's keys, in one line: a sum for each pair of
-    neighboring edges. Rows whose key is NULL count for the weights of their people, and are of no key."""
+    """Return the statement for the layers of a column's keys: one row with a sum for each pair of neighboring edges.
+
+    The layer from a to b is the sum over keys of min(max(s - a, 0), b - a), for the sum s of the weights of a key's
+    rows. Rows whose key is NULL count in N, by which a person's rows are weighted, but for no key.
+    """
     typed = expressions.key(Column(column), context.find)
     lines, before, weights = context.weighted(context.source({"x": typed.node}), context.limits)
     x, s = plain_column("x"), plain_column("s")
@@ -479,7 +479,4 @@ def key_layers(context: StatementContext, column: str, edges: Sequence[int]) -> 
     for i, (low, high) in enumerate(itertools.pairwise(edges)):
         above = call("GREATEST", binary("-", s, integer(low * one)), integer(0))
         sums.append(alias(total(call("LEAST", above, integer((high - low) * one))), f"m{i}"))
-    result = select(sums, relation(keys, "k"))
-    for name, query in before:
-        result = result.with_(name, as_=query, materialized=True, copy=False)
-    return result
+    return nodes.with_tables(select(sums, relation(keys, "k")), before)

@@ -122,7 +122,7 @@ def describe(expression: Expression, card: Card, where: Expression | None, joins
 
 def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
     """Return an expression as SQL, also with the values of its columns beyond their bounds where its own bounds
-    follow from these: it is held within them when it is added up. Otherwise its range must hold for every value."""
+    follow from these: it is clamped to them when it is summed. Otherwise its range must hold for every value."""
     typed = expressions.compile(expression, find)
     if typed.range is not None and expressions.public_interval(expression, find, expressions.compile) is None:
         return typed
@@ -148,9 +148,11 @@ def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | 
 
 @dataclass(frozen=True)
 class _Summands:
-    """How a column is added up: steps, each worth ``1 / scale``, which are whole or are ``split`` into whole numbers.
-    ``most_values`` is how many may be added as doubles without their sum exceeding 2^53; None where steps are BIGINTs,
-    of which any number may be added."""
+    """How values are summed exactly: as steps of 1 / scale, which are integers or are ``split`` into integers.
+
+    ``most_values`` is the number of values whose sum stays below 2^53, where doubles are exact; None where steps are
+    BIGINTs, of which any number can be added.
+    """
 
     steps: exp.Expr
     scale: float
@@ -173,6 +175,7 @@ class _Compiler:
     """Writes the nodes of one relation."""
 
     def __init__(self, card: Card, tables: Mapping[str, exp.Expr], dialect: Dialect) -> None:
+        """Keep the card, the public tables of the engine by name, and the SQL dialect."""
         self.card, self.tables, self.dialect = card, tables, dialect
         self.person = person_of(card)
 
@@ -555,7 +558,7 @@ def _split_in_three(x: exp.Expr) -> list[exp.Expr]:
 
 
 def _hold_count(x: exp.Expr) -> exp.Expr:
-    """Return a count held at :data:`MAX_COUNT`, which no person reaches."""
+    """Return a count limited to :data:`MAX_COUNT`, which no person reaches."""
     most = integer(MAX_COUNT)
     return case([(binary(">", x, most), most)], x)
 
@@ -570,7 +573,7 @@ def _as_decimal(x: exp.Expr) -> exp.Expr:
 
 
 def _hold_sum(total: exp.Expr) -> exp.Expr:
-    """Return a sum as a BIGINT held within ±2^53, where doubles are exact; NULL where there is no value."""
+    """Return a sum as a BIGINT clamped to ±2^53, where doubles are exact; NULL where there is no value."""
     most = integer(EXACT_INTEGERS)
     least = integer(-EXACT_INTEGERS)
     return cast(case([(binary(">", total, most), most), (binary("<", total, least), least)], total), "integer")

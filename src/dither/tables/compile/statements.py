@@ -125,16 +125,16 @@ class ValuePair:
 
     @property
     def width(self) -> int:
-        """The steps of the finer grid from end to end: no value is further from its lower bound."""
+        """The number of steps of the finer grid: no value is more steps above its lower bound."""
         return max(grid.width for grid in self.grids)
 
     @property
     def top(self) -> int:
-        """What one row adds to all parts together."""
+        """The sum of the six products of one row, which is the same for every row."""
         return (2 * self.width) ** 2
 
     def columns(self, name: str, find: Lookup) -> dict[str, exp.Expr]:
-        """Return the two values in steps above their lower bounds, as columns of the rows."""
+        """Return the SQL of the columns ``name_0`` and ``name_1``: the two values in steps above their lower bounds."""
         result = {}
         for place, (value, bounds, grid) in enumerate(zip(self.values, self.bounds, self.grids, strict=True)):
             steps = whole_steps(value, grid, bounds, find)
@@ -161,11 +161,10 @@ class ValuePair:
 
 
 def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
-    """Return a grid of about ``2^bits`` steps for one value of a pair: two such grids are equally fine for any
-    bounds.
+    """Return the grid of about ``2^bits`` steps between the bounds to which one value of a pair is rounded.
 
-    ``whole`` says that values are whole numbers: if there are fewer of them than steps, they get several steps each, so
-    that they stay exact. ``name`` is the value in the error about bounds that are too far from 0.
+    ``whole`` says that values are whole numbers; where there are at most 2^bits of them, each step is a fraction of 1,
+    so that they are exact. ``name`` names the value in the error about bounds that are too far from 0 for doubles.
     """
     low, high = bounded(*bounds)
     most = 1 << bits
@@ -185,7 +184,8 @@ _FINE = 1024.0
 
 @built_once
 def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
-    """Return the statement that counts different values: a line for each group that has any, with their number."""
+    """Return the statement that counts the distinct values of each group, of which each person adds a limited number:
+    a row for each group that has any, with their number ``m0``."""
     typed = expressions.key(value, context.find)
     x = typed.node
     if typed.type == "number":
@@ -214,8 +214,11 @@ def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
 
 
 def _hash(context: StatementContext, type: Type) -> exp.Expr:
-    """Return a keyed hash of the column ``x``. That of a double is the hash of the number of its cell on a public grid,
-    since engines write doubles as different texts: values in one cell go by their order."""
+    """Return a keyed hash of the column ``x``, which decides which of a person's values count.
+
+    A double is hashed as the index of its cell on a public grid, since engines write doubles as different texts; the
+    caller orders values with equal hashes by size.
+    """
     x = plain_column("x")
     if type == "number":
         return context.hash_of_value(cast(expressions.hold(x, -_FAR, _FAR, _FINE), "integer"), "integer")
@@ -228,12 +231,11 @@ _ROOT_UNITS = 1 << 10
 
 
 def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Grid:
-    """Return the grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some ``2^bits``
-    steps.
+    """Return the grid to which values within bounds are rounded: steps of 1 for whole numbers (``whole``) where that
+    gives fewer than 2^bits steps, otherwise steps of a power of two, about 2^bits of them.
 
-    ``whole`` says that values are whole numbers, ``total`` how many rows of a person count in all: where these are more
-    than 16, steps are coarser, so that a person's sum does not grow. Moments are measured from the lower bound, so that
-    only its width counts; for a sum see :func:`near_zero`.
+    ``total`` is the number of a person's rows that count. Above 16, steps are coarser in proportion, so that a person's
+    sum stays as small.
     """
     low, high = bounds
     bits -= max(0, math.ceil(math.log2(total)) - 4)
@@ -251,7 +253,7 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Gri
 
 
 def near_zero(grid: Grid, total: int) -> bool:
-    """Return whether what one person adds to a sum of values, as steps from zero, stays below 2^32."""
+    """Return whether a sum of values in steps from 0 fits: ``total`` rows of one person add less than 2^32 to it."""
     return max(abs(grid.low), abs(grid.high)) * total < 1 << 32
 
 
@@ -279,11 +281,12 @@ class Moments:
 
     @property
     def top(self) -> int:
-        """What one row adds to all parts together, in steps of the grid or, of degree 2, in ``divisor`` squares."""
+        """The sum of all parts of one row, which is the same for every row: width^degree / divisor, or 1 for counts."""
         return 1 if self.grid is None else int(self.grid.width) ** self.degree // self.divisor
 
     def squares(self, x: exp.Expr, dialect: Dialect) -> tuple[exp.Expr, exp.Expr]:
-        """Return the squares of the steps below the upper bound and above the lower one, divided, of ``x`` steps."""
+        """Return (width - x)^2 and x^2 as SQL, each divided by the divisor and rounded down, for the value ``x`` in
+        steps above the lower bound."""
         assert self.grid is not None
         below = binary("-", integer(int(self.grid.width)), x)
         first, last = binary("*", below, below), binary("*", x, x)
@@ -294,7 +297,8 @@ class Moments:
 
     @property
     def parts(self) -> tuple[Measure, ...]:
-        """The measures, in order; that of rows without a value is the last one."""
+        """The measures of the sums, in the order of the class's formulas; with ``nulls`` the last counts rows without a
+        value."""
         return tuple(Measure("part", self.value, self, i) for i in range(self.degree + 1 + self.nulls))
 
 
@@ -318,19 +322,19 @@ class Measure:
     by_value: bool = False
 
     def with_limit(self, rows_per_person: int) -> Measure:
-        """Return the same with a limit of its own."""
+        """Return the measure with its own limit on what one person counts for."""
         return replace(self, rows_per_person=rows_per_person)
 
     @property
     def places(self) -> int:
-        """The binary places of a sum by value, below 0 for units of several steps: one person adds less than
-        ``2^29``."""
+        """The binary places p of a sum ``by_value``, whose unit is 2^-p steps: as many as keep what one person adds
+        below 2^29; negative where a unit is several steps."""
         assert self.rows_per_person is not None
         return min(_SHARE_BITS, _ROOM - self.rows_per_person.bit_length())
 
     @property
     def top(self) -> int:
-        """What one row adds at most, either way, in steps."""
+        """The largest absolute amount that one row adds, in steps of the grid."""
         if self.pair is not None:
             return self.pair.top
         if self.kind == "sum":
@@ -341,35 +345,39 @@ class Measure:
 
     @property
     def column(self) -> tuple[object, ...]:
-        """What it reads of each row: measures that read the same share it."""
+        """A key for the column of rows that the measure reads; measures with equal keys share one column."""
         steps = self.moments and (self.moments.grid, self.moments.bounds, self.moments.divisor)
         return self.value, steps, self.kind == "sum", self.pair
 
     @property
     def measurement(self) -> object:
-        """What is released together, as one vector: a column's moments, a pair's, or the measure alone."""
+        """A key for the vector with which the measure is released, under one noise: all moments of a column, all
+        products of a pair, or the measure alone."""
         return (self.pair or self.moments, self.rows_per_person) if self.kind in ("part", "product") else self
 
     @property
     def weight_name(self) -> str:
-        """The column of lines with the weight that its limit gives to their person."""
+        """The name of the column with the person's weight under the measure's limit: "w", or "w5" for its own limit
+        5."""
         return "w" if self.rows_per_person is None else f"w{self.rows_per_person}"
 
     def limits(self, limits: Limits) -> Limits:
-        """Return what bounds it: people count once in a group; different values are chosen, not weighted."""
+        """Return the limits of the measure, given those of the question: people count once in each group, distinct
+        values are chosen and not weighted, and others may have their own limit."""
         if self.kind == "distinct":
             return replace(limits, weighted=False)
         return limits.of_people if self.kind == "people" else limits.of_aggregate(self.rows_per_person)
 
     def sensitivity(self, limits: Limits) -> Fraction:
-        """Return what one person changes in its measurement, in the norm of the limits."""
+        """Return the sensitivity of the measure's vector in the norm of the limits, in the integer units of the
+        statement."""
         if self.by_value:
             assert self.rows_per_person is not None
             return self.rows_per_person * Fraction(2) ** self.places
         return self.limits(limits).sensitivity(self.top)
 
     def unit(self, limits: Limits) -> float:
-        """Return how many whole numbers are worth 1: one row, one person, or for a sum, 1 in the units of the value."""
+        """Return the statement's number for 1: for one row, one person, or for a sum 1 in the units of the value."""
         steps = 2.0**self.places if self.by_value else 1 << self.limits(limits).bits(self.top)
         if self.kind == "sum":
             assert self.moments is not None
@@ -379,18 +387,19 @@ class Measure:
 
 
 def pair_products(pair: ValuePair) -> tuple[Measure, ...]:
-    """Return the measures of a pair of values, in order."""
+    """Return the six measures of a pair of values, in the order of :meth:`ValuePair.part`."""
     return tuple(Measure("product", None, None, i, pair) for i in range(PARTS))
 
 
 def is_race(parts: Sequence[Measure]) -> bool:
-    """Return whether measures are levels of a race (:mod:`dither.tables.planning.tails`): each is a measurement of its
-    own."""
+    """Return whether the measures of one aggregate are the levels of the R2T mechanism, the largest of which is its
+    answer (:mod:`dither.tables.planning.tails`): several, each released under separate noise."""
     return len(parts) > 1 and parts[0].measurement != parts[1].measurement
 
 
 def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[tuple[Statement, list[Measure]]]:
-    """Return the statements that compute measures, each with its measures in order; the sums come first."""
+    """Return the statements that compute measures, each with its measures in the order of its columns: first one for
+    all sums, then one for each count of distinct values."""
     added = [measure for measure in measures if measure.kind != "distinct"]
     result = [(sums(context, added), added)] if added else []
     for measure in measures:
@@ -402,12 +411,11 @@ def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[
 
 @built_once
 def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
-    """Return the statement for sums: a line for each group, with each of the ``measures`` as a whole number ``m0``,
-    ``m1``, ….
+    """Return the statement for sums: a row for each group, with the measures as the integers ``m0``, ``m1``, ….
 
-    Values are rounded to the steps of their grids. Rows are first added up by person and group where that is needed,
-    and what a person adds is weighted down to the limits of ``context``. Where every row is a person, nothing is
-    weighted.
+    Values are rounded to the steps of their grids. Rows are first added up by person and group where that is needed
+    (to count people, to choose groups, for the l2 norm) or costs nothing (without groups). Each person's contribution
+    is multiplied by the weight that the limits of ``context`` give. Where every row is a person, nothing is weighted.
     """
     names: dict[tuple[object, ...], str] = {}
     columns: dict[str, exp.Expr] = {}
@@ -439,9 +447,11 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     weighted = {m.weight_name: m.limits(limits) for m in by_rows}
 
     def weight_by(own: Limits) -> Callable[[bool], exp.Expr]:
+        """Return the function that writes a person's weight under these limits, as :func:`with_weights` takes it."""
         return lambda windows: own.weight(_size(own, by_person, windows), dialect)
 
     def share_by(measure: Measure) -> Callable[[bool], exp.Expr]:
+        """Return the function that writes the share of a person's values that a sum by value keeps."""
         x = plain_column(f"s_{names[measure.column]}" if by_person else names[measure.column])
         return lambda windows: _share(
             measure, cast(coalesce(_person(call("SUM", x), windows), integer(0)), "integer"), dialect
@@ -489,12 +499,13 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
 
 
 def _share_name(measure: Measure, names: Mapping[tuple[object, ...], str]) -> str:
-    """Return the column of lines with the share that a sum by value keeps of its person."""
+    """Return the name of the column with the share of a person's values that a sum ``by_value`` keeps."""
     return f"w_{names[measure.column]}_{measure.rows_per_person}"
 
 
 def _share(measure: Measure, size: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return the share that a sum by value keeps of a person whose values add up to ``size``, in units of ``2^-20``."""
+    """Return the share min(1, limit / size) of a person's values that a sum ``by_value`` keeps, as SQL in units of
+    2^-20; ``size`` is the sum of the person's values."""
     assert measure.rows_per_person is not None
     limit, one = measure.rows_per_person, 1 << _SHARE_BITS
     kept = nodes.integer_quotient(integer(limit * one), size, dialect)
@@ -502,7 +513,8 @@ def _share(measure: Measure, size: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def _steps(moments: Moments, signed: bool, find: Lookup) -> exp.Expr:
-    """Return the value as whole steps: from 0, or for moments from the lower bound."""
+    """Return a value as an integer number of grid steps: from 0 if ``signed``, otherwise from the lower bound. Without
+    a grid, as for counts of values, return 0, and NULL for NULL."""
     if moments.grid is None:
         missing = nodes.is_null(expressions.compile(moments.value, find).node)
         return case([(missing, nodes.literal(None))], integer(0))
@@ -519,11 +531,11 @@ def _by_person(
     products: Mapping[str, exp.Expr],
     counted: bool,
 ) -> exp.Select:
-    """Return a line for each person and group, with the sums of the person's ``rows`` in it.
+    """Return a SELECT with one row for each person and group, and these totals over the person's ``rows`` in it.
 
-    ``counted`` adds their number ``n``. For each ``x`` of ``columns`` there are the number ``c_x`` and the sum ``s_x``
-    of its values, and for those that are ``squared`` the sums of both squares of their moments, ``b_x`` and ``q_x``.
-    ``products`` are added up under their names.
+    ``n`` is their number (if ``counted``). For each x of ``columns``, ``c_x`` is the number of its values and ``s_x``
+    their sum. For those that are ``squared``, ``b_x`` is the sum of (width - x)^2 and ``q_x`` the sum of x^2.
+    ``products`` are summed under their names.
     """
     keys = [plain_column(name) for name in ["u", *context.names]]
     listed = [alias(count_rows(), "n")] if counted else []
@@ -538,16 +550,16 @@ def _by_person(
 
 
 def _person(aggregate: exp.Expr, windows: bool) -> exp.Expr:
-    """Return an aggregate over the lines of a person: in a grouped query, or as a window."""
+    """Return an aggregate over the lines of a person: as a window function, or unchanged for GROUP BY person."""
     return over(aggregate, [plain_column("u")]) if windows else aggregate
 
 
 def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
-    """Return the number of a person's rows or, for ``limits`` by the l2 norm, the sum of squares of the numbers in the
-    groups.
+    """Return the size by which :meth:`Limits.weight` weights a person: the number of rows or, for the l2 norm, the sum
+    over groups of its square.
 
-    ``by_person`` says that the lines are one per person and group, with a number ``n`` of rows each; otherwise they are
-    rows. ``windows`` writes it as a window function over the person's lines, otherwise as an aggregate.
+    With ``by_person`` a line is a person's group with its number ``n`` of rows, otherwise a row. The size is a window
+    function over the person's lines if ``windows``, otherwise an aggregate for GROUP BY person.
     """
     n = plain_column("n")
     if not by_person:
@@ -556,9 +568,8 @@ def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
 
 
 def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
-    """Return what a row adds to a ``measure``, before it is weighted; ``name`` is the column with the row's value in
-    steps.
-    """
+    """Return the integer that a row adds to a measure, before weighting; ``name`` is the column with the row's value in
+    steps. For a sum ``by_value`` every row is a person here, and its value is clamped to the limit."""
     if measure.kind in ("rows", "people"):
         return integer(1)
     if measure.pair is not None:
@@ -581,11 +592,8 @@ def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
 
 
 def _of_person(measure: Measure, name: str) -> exp.Expr:
-    """Return what a person adds to a ``measure``, before it is weighted, from columns with the person's totals.
-
-    They are the rows ``n`` and, for the value ``name``, the count ``c_``, the sum ``s_``, and the sums ``b_`` and
-    ``q_`` of :func:`_part`.
-    """
+    """Return the integer that a person's rows in a group add to a measure, before weighting, from the columns of
+    :func:`_by_person`; ``name`` is the column with the value."""
     if measure.kind == "rows":
         return plain_column("n")
     if measure.pair is not None:
@@ -596,10 +604,11 @@ def _of_person(measure: Measure, name: str) -> exp.Expr:
 
 
 def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squares: exp.Expr) -> exp.Expr:
-    """Return the part number ``measure.part`` of the moments of :class:`Moments`, from totals over rows.
+    """Return sum number ``measure.part`` of :class:`Moments` from totals over rows.
 
-    The totals are the numbers of ``rows`` and of values (``count``), the sum ``s`` of the values y and, for degree 2,
-    the sums of ``(width - y)^2`` and ``y^2``.
+    The totals are the number of ``rows`` and of values (``count``), the sum ``s`` of the values y and, for degree 2,
+    the sums of (width - y)^2 and y^2. Since the parts of a row add up to ``top``, 2 y (width - y) = top - (width - y)^2
+    - y^2.
     """
     moments = measure.moments
     assert moments is not None
@@ -616,30 +625,27 @@ def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squar
 
 
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
-    """Return the ``number`` of a measure times its person's weight, rounded toward zero, in units of ``2^-bits``.
+    """Return the ``number`` that a person adds to a measure times the person's weight, in units of 2^-bits, rounded
+    toward 0.
 
-    The line of rows without a person, each of which counts as one, has the weight NULL: they count in full.
-    """
-    if context.null_people:
-        in_full = binary("*", number, integer(1 << measure.limits(context.limits).bits(measure.top)))
-        without_person = nodes.is_null(plain_column(measure.weight_name))
-        return case([(without_person, in_full)], _with_weight(measure, number, context))
-    return _with_weight(measure, number, context)
-
-
-def _with_weight(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
-    """Return the ``number`` of a measure times the person's weight, rounded toward 0.
-
-    A sum whose grid has negative steps is weighted by its size and negated again, since the shift of a negative number
-    would round away from 0.
+    Rows without a person, each of which counts as one, have the weight NULL and count in full.
     """
     limits, w, top = measure.limits(context.limits), plain_column(measure.weight_name), measure.top
+    weighted = _toward_zero(measure, number, lambda x: limits.times_weight(x, w, top))
+    if context.null_people:
+        in_full = binary("*", number, integer(1 << limits.bits(top)))
+        return case([(nodes.is_null(w), in_full)], weighted)
+    return weighted
+
+
+def _toward_zero(measure: Measure, number: exp.Expr, times_weight: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Return ``times_weight(number)`` with the number's sign kept: of a number that can be negative, the absolute value
+    is weighted and negated again, since weighting rounds down, which is away from 0 for a negative number."""
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     if grid is None or grid.low >= 0:
-        return limits.times_weight(number, w, top)
+        return times_weight(number)
     negative = binary("<", number, integer(0))
-    size = case([(negative, nodes.negate(number))], number)
-    weighted = limits.times_weight(size, w, top)
+    weighted = times_weight(case([(negative, nodes.negate(number))], number))
     return case([(negative, nodes.negate(weighted))], weighted)
 
 
@@ -651,10 +657,12 @@ def bins(
     keys: tuple[Value, ...] | None,
     rows_per_person: int | None = None,
 ) -> exp.Select:
-    """Return the statement for bins: a line for each group and bin that holds anything, with how many values.
+    """Return the statement that counts values in bins: a row for each nonempty bin ``b`` of each group, with the sum of
+    weights ``m0``.
 
-    Bins are between ``edges`` (the first and the last take in what is beyond), or one for each of ``keys``, and are
-    numbered from 0. NULL and NaN are in none. ``rows_per_person`` is the limit of the aggregate, if it has one.
+    Bins are intervals between ``edges`` (the first and the last include everything beyond), or one for each of
+    ``keys``, and are numbered from 0. NULL and NaN are in no bin. ``rows_per_person`` is the aggregate's own limit,
+    None for that of the question.
     """
     if edges is not None:
         bin = bin_of(value, edges, context.find)
@@ -670,27 +678,28 @@ def bins(
 
 
 def bin_limits(limits: Limits) -> Limits:
-    """Return the limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer
-    places."""
+    """Return the limits of counts in bins: by the l1 norm, with fewer binary places, since comparing ranks multiplies
+    the counts by further numbers."""
     return replace(limits, norm=1, max_bits=BIN_BITS)
 
 
 def key_bits(norm: int) -> int:
-    """Return the binary places of a weight of 1 that a person spreads over groups. A group to which it would add less
-    than one unit gets none of it, which bounds the number of the person's groups: ``2^bits`` by the l1 norm,
-    ``4^bits`` by the l2 norm."""
+    """Return b such that a person's weight of 1, spread over groups, is 2^b units.
+
+    A group that would get less than one unit gets nothing, which bounds the number of a person's groups by 2^b for the
+    l1 norm and 4^b for the l2 norm.
+    """
     return 10 if norm == 1 else 7
 
 
 @built_once
 def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool) -> exp.Select:
-    """Return the statement for the weights of groups: a line for each group, with the sum ``m0`` of weights over
-    people.
+    """Return the statement for the weights of groups, by which the largest are chosen
+    (:mod:`dither.tables.planning.top_keys`): a row for each group, with the sum ``m0`` of its people's weights.
 
-    A person's weight in a group is ``floor(2^bits n / N)``, n being the person's rows in the group, and N in all or,
-    for the ``norm`` 2, the root of the sum of squares (:mod:`dither.tables.planning.top_keys`), so that all weights of
-    a person have the norm 1. With ``of_people``, n is 1 in each of the person's groups. Where every row is a person, it
-    is the number of rows.
+    A person with n rows in a group has the weight floor(2^bits n / N) there, where N is the sum of the person's n over
+    groups or, for the ``norm`` 2, the root of the sum of n^2; so the weights of a person have at most the norm 1. With
+    ``of_people``, n is 1 in each of the person's groups. Where every row is a person, ``m0`` is the number of rows.
     """
     everywhere, names = context.everywhere, context.names
     keys = [plain_column(name) for name in names]
@@ -702,6 +711,7 @@ def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool)
     one: exp.Expr = integer(1) if of_people else n
 
     def size(windows: bool) -> exp.Expr:
+        """Return the sum of n, or for the l2 norm of n^2, over a person's groups."""
         summed = one if norm == 1 else binary("*", one, one)
         return cast(_person(call("SUM", summed), windows), "integer")
 
@@ -725,10 +735,11 @@ def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool)
 def people_by_size(
     context: StatementContext, edges: Sequence[int], size: Literal["rows", "squares", "groups"]
 ) -> Statement:
-    """Return the statement that counts people by the bin ``b`` of their ``size``, with the number of people ``m0``.
+    """Return the statement that counts people by ``size``: a row for each bin ``b``, with the number of people ``m0``.
 
-    The size is the number of a person's rows, of the person's groups, or the root of the sum of squares of the numbers
-    of rows in the groups, whose square is compared. Bins end at ``edges``; the last takes in what is beyond.
+    The size of a person is the number of rows ("rows"), the number of groups ("groups"), or the root of the sum over
+    groups of the squared number of rows ("squares"). ``edges`` are the largest sizes of the bins; the last bin has no
+    upper end.
     """
     everywhere = context.everywhere
     rows = everywhere.source({})
@@ -754,16 +765,16 @@ def people_by_size(
 
 
 def contributors(context: StatementContext) -> Statement:
-    """Return the statement that lists everybody with a row that is asked about, as ``u``."""
+    """Return the statement that lists the people with rows that the question is about, each once, as ``u``."""
     rows = select([plain_column("u")], relation(context.everywhere.source({}, with_person=True), "r"))
     return context.statement(rows.distinct(copy=False))
 
 
 def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp.Expr]:
-    """Return a subquery for FROM for each private table, with the rows of some people only.
+    """Return, for each private table of the question, a subquery for FROM with the rows of some people only.
 
-    Their keys are the column ``u`` of the staged table ``people``. Relations of private tables can be restricted in
-    this way, since each of their rows depends on one person alone.
+    The people are the column ``u`` of the staged table ``people``. Restricting the private tables restricts relations
+    made of them alike, since each row of a relation depends on one person alone.
     """
     result: dict[str, exp.Expr] = {}
     for name in private_tables(context.query):
@@ -783,24 +794,27 @@ SUM_BITS = 13
 
 
 def period_limits(rows: int, has_unit: bool) -> Limits:
-    """Return the limits of a period: one group, and at most this many rows of a person."""
+    """Return the limits of one person in one period: at most ``rows`` rows in all groups together."""
     return Limits(1, rows, 1, weighted=has_unit, exceeded=has_unit, max_bits=_WEIGHT_BITS)
 
 
 def period_places(measure: Measure, limits: Limits) -> int:
-    """Return the binary places of what a person adds to a measure: as many as weights have, but no more than keep what
-    one row adds below ``2^16``. Noise of few steps is drawn fast, and far larger than such a step."""
+    """Return b such that what a person adds to a measure in a period is an integer in units of 2^-b.
+
+    It is as many bits as weights have, but at most as many as keep what one row adds below 2^16: noise of few steps is
+    drawn fast, and is far larger than a step.
+    """
     counted = measure.limits(limits)
     return max(0, min(counted.bits(measure.top), _WIDTH - measure.top.bit_length()))
 
 
 def period_sensitivity(measure: Measure, limits: Limits) -> int:
-    """Return the l1 norm of what one person adds to all groups of a period, in the statement's units."""
+    """Return the l1 sensitivity of a measure in one period, over all groups, in the integer units of the statement."""
     return math.ceil(measure.limits(limits).total * measure.top * (1 << period_places(measure, limits)))
 
 
 def period_unit(measure: Measure, limits: Limits) -> float:
-    """Return how many of these whole numbers are worth 1: one row, one person, or 1 in the units of the value."""
+    """Return the statement's number for 1 in a period: for one row, one person, or 1 in the units of the value."""
     steps = 1 << period_places(measure, limits)
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     return float(steps) if grid is None else grid.scale * steps
@@ -808,12 +822,12 @@ def period_unit(measure: Measure, limits: Limits) -> float:
 
 @built_once
 def person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
-    """Return a line for each person ``u``, period ``t`` and group that holds anything, with what the person adds to
-    each measure.
+    """Return the statement of a series: a row for each person ``u``, period ``t`` and group with rows, with what the
+    person adds to each measure.
 
-    These are the whole numbers ``m0``, ``m1``, … in the order of ``measures``, weighted to the limits of ``context``
-    within each period. ``period`` is the expression that gives the period of a row. Where every row is a person, there
-    is a line for each period and group.
+    These are integers ``m0``, ``m1``, … in the order of ``measures``, weighted to the limits of ``context`` within each
+    period. ``period`` computes the period of a row. Where every row is a person, there is no ``u``, and a row for each
+    period and group.
     """
     assert not context.null_people, "nobody could keep a record of them: the series refuses it"
     columns = {"t": expressions.compile(period, context.find).node}
@@ -843,7 +857,8 @@ def person_periods(context: StatementContext, measures: Sequence[Measure], perio
 
 
 def _value(measure: Measure, context: StatementContext) -> exp.Expr | None:
-    """Return the value that a measure adds up, or 1 (NULL for NULL) if it counts values; None for rows and people."""
+    """Return the SQL of the value that a measure of a series sums, in grid steps; for a count of values 1, and NULL for
+    NULL; None for counts of rows and people."""
     if measure.kind in ("rows", "people"):
         return None
     moments = measure.moments
@@ -857,27 +872,20 @@ def _value(measure: Measure, context: StatementContext) -> exp.Expr | None:
 
 
 def _of_rows(measure: Measure, place: int) -> exp.Expr:
-    """Return what the rows of one line add, before they are weighted; people are rows where every row is a person."""
+    """Return the aggregate of the rows of one person, period and group that a measure needs, before weighting: their
+    number, or the sum of column ``x<place>``."""
     if measure.kind in ("rows", "people"):
         return count_rows()
     return total(coalesce(plain_column(f"x{place}"), integer(0)))
 
 
 def _weighted_line(measure: Measure, place: int, context: StatementContext) -> exp.Expr:
-    """Return what a person adds to a ``measure`` with one line, rounded toward zero; ``place`` is the number of the
-    measure.
-    """
+    """Return what a person adds to measure number ``place`` in one period and group: the sum of rows times the person's
+    weight, rounded toward 0."""
     number, limits = plain_column(f"s{place}"), measure.limits(context.limits)
     if measure.kind == "people":
         return plain_column("v")
     shift = limits.bits() - period_places(measure, limits)
 
-    def times_weight(x: exp.Expr) -> exp.Expr:
-        return shift_right(binary("*", x, plain_column(measure.weight_name)), shift)
-
-    grid = measure.moments.grid if measure.moments is not None else None
-    if grid is None or grid.low >= 0:
-        return times_weight(number)
-    negative = binary("<", number, integer(0))
-    size = times_weight(case([(negative, nodes.negate(number))], number))
-    return case([(negative, nodes.negate(size))], size)
+    w = plain_column(measure.weight_name)
+    return _toward_zero(measure, number, lambda x: shift_right(binary("*", x, w), shift))

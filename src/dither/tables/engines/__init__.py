@@ -112,8 +112,8 @@ def _after_mark(source: str) -> str:
 
 
 def _location(source: object) -> str:
-    """Return which engine reads a source: "duckdb", "spark", or the URL of a PostgreSQL database; refuse other
-    sources."""
+    """Return what identifies the engine of a source: "duckdb", "spark", or the URL of a PostgreSQL database; refuse
+    other sources."""
     if not isinstance(source, str):
         home = type(source).__module__.partition(".")[0]
         if home == "pyspark":
@@ -149,7 +149,7 @@ def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
 
 
 def _plain(scheme: str) -> str:
-    """Return the scheme of a URL for a message, or other words where it is too odd to be shown."""
+    """Return the scheme of a URL for an error, or "an unknown scheme" where it is long or has unusual characters."""
     return scheme if scheme.replace("+", "").isalnum() and len(scheme) <= 20 else "an unknown scheme"
 
 
@@ -164,12 +164,12 @@ _WITHOUT_BOUNDS = ("count", "count_value", "count_distinct", "people", "mode")
 
 
 def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
-    """Return the card with what public tables hold that matters to the ``query``: values as keys, and rows.
+    """Return the card completed from the contents of the public tables that a query joins.
 
-    Keys are the values of public columns that the question groups by; rows say which of them occur together; bounds of
-    numbers that it adds up or averages are the least and the largest of them, where the card states none. Tables
-    that are too large are left as they are. They are read now by the ``engine``: whatever a public table holds is
-    public, and so is the list of groups that follows from it.
+    Columns that it groups by get their distinct values as public keys. Columns of numbers that it aggregates get their
+    least and largest value as bounds, where the card states none. Tables get their distinct rows in the grouping
+    columns, which tell the combinations of keys that occur. Tables that are too large stay as they are. Everything in
+    a public table is public, and so is what follows from it.
     """
     joins = {join.table: join for join in public_joins(query) if join.table in card.public}
     public = dict(card.public)
@@ -204,7 +204,7 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
         by_key = {Column(join.other, name)} if join.own in grouped else set()
         by_group = {column for column in columns(*grouped) | by_key if column.table == name}
         used = {column.name for column in by_group | columns(*conditions(query)) if column.table == name}
-        if by_group and len(used) == 1:  # its values, which are known, are the rows
+        if by_group and len(used) == 1:  # the rows are the column's values, which are its keys by now
             (only,) = used
             known_values = public[name].columns[only].keys
             rows = None if known_values is None else tuple({only: value} for value in known_values)

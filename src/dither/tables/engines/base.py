@@ -55,7 +55,8 @@ def unreadable() -> InvalidData:
 
 R = TypeVar("R")
 CellReading = ColumnCard | KeyCells | str | None
-"""What cells are counted by: as what they can be read, a pattern that is in them, or that they are there."""
+"""Which cells :meth:`Engine.count_cells` counts: those that can be read as a card's column says, that are public keys,
+that match a pattern, or (None) that are not NULL."""
 
 ROWS = "dither_rows"
 """What the source is called in the SQL of an engine that has views of its own."""
@@ -99,9 +100,8 @@ class Engine(ABC):
     dialect: ClassVar[Dialect]
 
     def __init__(self, card: Card | None) -> None:
-        """Take the ``card`` that says how the source's columns are read; None to look at a source before there is a
-        card.
-        """
+        """Keep the card, which says how the source's columns are read; None reads the schema of a source before a card
+        exists."""
         self.card = card
         self._tables = {} if card is None else dict(card.private_tables)
         self._private: dict[str, OpenTable] = {}
@@ -122,7 +122,8 @@ class Engine(ABC):
 
     @abstractmethod
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
-        """Return a query under a name for FROM: as a view where the engine has views, else as a subquery."""
+        """Return an element of FROM for a query: a view with this name where the engine can create views, otherwise a
+        subquery."""
 
     @abstractmethod
     def _execute(self, sql: str) -> Any:
@@ -164,7 +165,8 @@ class Engine(ABC):
         )
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return the person's column converted so that distinct values stay distinct; only NULL and NaN become NULL."""
+        """Return the column that names the person, converted so that distinct values stay distinct; only NULL and NaN
+        become NULL."""
         if column.type != "text":
             return self._typed_column(name, present, column)
         is_double = present.types[:1] == ("number",) and "integer" in present.types
@@ -173,7 +175,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _failure(self, error: Exception) -> EngineFailure | None:
-        """Return what to say about an exception of the engine; None for any other exception."""
+        """Return the refusal that replaces an exception of the engine; None for other exceptions."""
 
     @abstractmethod
     def _stage(self, name: str, rows: Any) -> exp.Expr:
@@ -194,7 +196,8 @@ class Engine(ABC):
     # -- the contract -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Check every table's source against the card and name its converted columns; :func:`connect` calls it once."""
+        """Check every table's source against the card, and create the view (or subquery) of its converted columns that
+        questions read; :func:`connect` calls it once."""
         for place, table in enumerate(self.table_names):
             present = self._check_table(table)
             columns = (
@@ -242,12 +245,12 @@ class Engine(ABC):
         return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
 
     def private(self, name: str) -> exp.Expr:
-        """Return a private table for FROM, with the card's columns and types; the caller adds an alias."""
+        """Return a private table, with the card's columns and types, as an element of FROM without an alias."""
         return self._open_table(name).node.copy()
 
     def empty_of(self, name: str) -> exp.Expr:
-        """Return a subquery for FROM with the columns of :meth:`private` and no rows, to try statements on; the
-        caller adds an alias."""
+        """Return a subquery with the columns of :meth:`private` and no rows, as an element of FROM without an alias, on
+        which statements are rehearsed."""
         columns_sql = [
             exp.alias_(nodes.cast(exp.null(), column.type), exp.to_identifier(column_name, quoted=True))
             for column_name, column in self._open_table(name).columns.items()
@@ -286,10 +289,10 @@ class Engine(ABC):
         return self._safely(lambda: self._source_columns(self._own if table is None else table))
 
     def schema(self, unit: str | None = None) -> dict[str, Type]:
-        """Return the source's usable columns with the types that a draft of a card states; those of a CSV file are
+        """Return the source's usable columns with the types that a draft of a card states; columns of CSV files are
         text.
 
-        The column of the unit has a type in which distinct values stay distinct, where there is one.
+        The column ``unit``, which names the person, has a type in which distinct values stay distinct, if there is one.
         """
         return {
             name: present.unit_types[0] if name == unit and present.unit_types else present.types[0]
@@ -312,10 +315,10 @@ class Engine(ABC):
             self._check_table(table)
 
     def check_people(self) -> None:
-        """Refuse a source in which the unit has values that cannot be read, so that some people would be in no answer.
-        Only for the steward: it reads rows.
+        """Refuse a source in which the column that names people has unreadable values, so that some people would be in
+        no answer. Only for the steward: it reads rows.
 
-        The types of columns exclude it, so that no question has to look for such values, except for cells of CSV files.
+        This is possible only in CSV files; in other sources the column's type excludes it.
         """
         for table in self.table_names:
             unit = self._unit(table)
@@ -331,12 +334,12 @@ class Engine(ABC):
     def count_cells(
         self, table: str, readings: Sequence[tuple[str, CellReading]], most: int | None = None
     ) -> list[int]:
-        """Return, for each column and reading, the number of cells of a ``table`` that can be read that way.
+        """Return, for each pair of a column and a reading, the number of cells of a table that can be read that way.
 
-        Only for the steward: it reads rows, and the counts are not private. ``readings`` are pairs of a column and a
-        reading: a :class:`ColumnCard`, its :class:`KeyCells`, a regular expression without backslashes that is found in
-        the cell, or None: all that are not NULL. Of a single column, only the first ``most`` cells that are not NULL
-        count; None takes all.
+        Only for the steward: it reads rows, and the counts are exact. A reading is a :class:`ColumnCard` (its type and
+        format), a :class:`KeyCells` (its public keys), a regular expression without backslashes that matches part of
+        the cell, or None for cells that are not NULL. With ``most``, all readings are of one column, and only its first
+        ``most`` cells that are not NULL are counted.
         """
         present = self.source_columns(table)
         counts = [
@@ -390,15 +393,12 @@ class Engine(ABC):
             check_column(name, column, present, is_unit=name == self._unit(table))
         opened = self._private[table].source_columns if table in self._private else {}
         if any(present.get(name) != column for name, column in opened.items()):
-            # how a column is read was settled by the type it had
+            # the converting view was made for the old type
             raise source_error("the columns that it had when it was opened", "changed columns", "open it again")
 
     def run(self, query: str | exp.Expr | Statement) -> Any:
-        """Run one SELECT and return its rows as an Arrow table of int64, double, string, bool, date32 and
-        timestamp[us].
-
-        Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
-        """
+        """Return the rows of one SELECT as an Arrow table of int64, double, string, bool, date32 and timestamp[us]
+        columns; integers of any width become int64. Ctrl-C interrupts the engine as well."""
         sql = self._text(query)
         self._check_process()  # before the lock, which a thread of the parent may have held
         with self._lock:
@@ -413,12 +413,12 @@ class Engine(ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Run the statements inside on one state of all tables, where the engine can; otherwise without that
-        promise."""
+        """Run the statements of a ``with`` block on one snapshot of all tables; engines without snapshots run them as
+        they are."""
         yield
 
     def rehearse(self, query: str | Statement) -> None:
-        """Run a statement about :attr:`empty`, which reads no private rows, and discard the answer."""
+        """Run a statement on empty tables (:meth:`empty_of`), which reads no private rows, and discard its result."""
         sql = self._text(query)
         with self._lock:
             self._stopped = False
@@ -442,13 +442,13 @@ class Engine(ABC):
             return self._public[name].copy()
 
     def _beside(self, name: str) -> exp.Expr | None:
-        """Return a public table that is in the same database as the private one, for FROM; None where it has to be
-        loaded."""
+        """Return a public table of the same database as the private one as an element of FROM; None where it is
+        elsewhere, and has to be loaded."""
         return None
 
     def unique(self, name: str, column: str) -> bool:
-        """Return whether a column of a public table has no value twice, so that it can be a join's key. NULLs do not
-        count."""
+        """Return whether a column of a public table has no repeated values other than NULL, so that it can be the key
+        of a join."""
         key = nodes.column(column, "p")
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
             exp.alias_(self.public(name), "p", table=True)
@@ -495,11 +495,10 @@ class Engine(ABC):
         return rows.cast(pa.schema([pa.field(column, arrow_type(kind)) for column, kind in types.items()]))
 
     def stage(self, name: str, rows: Any) -> exp.Expr:
-        """Create a temporary table from an Arrow table, which statements of this connection can join, and return it for
-        FROM.
+        """Create a temporary table from an Arrow table and return it as an element of FROM without an alias.
 
-        What is returned stands in FROM; give it an alias. :meth:`drop` removes the table, and so does :meth:`close`.
-        The name is a plain word that no table has.
+        Statements of this connection can join it. :meth:`drop` removes it, and so does :meth:`close`. ``name`` is an
+        unused identifier that needs no quotes.
         """
         self._check_process()
         with self._lock:
@@ -518,8 +517,8 @@ class Engine(ABC):
             raise DitherError("table", "one that was opened in this process", got, fix)
 
     def _safely(self, work: Callable[[], R]) -> R:
-        """Run ``work`` and replace an engine's error by ours. The engine's message may hold data, so ours is raised
-        outside the handler and does not keep it as context."""
+        """Return the result of ``work``; replace an exception of the engine by a refusal without its message, which may
+        hold data. The refusal is raised outside the handler, so that it does not keep the exception as context."""
         self._check_process()
         try:
             return work()
@@ -542,16 +541,14 @@ class Engine(ABC):
         raise failure.refusal
 
     def cancel(self) -> None:
-        """Interrupt the running statement, from another thread."""
+        """Interrupt the running statement; to be called from another thread."""
         if process() == self._process:
             self._stopped = True
             self._cancel()
 
     def close(self) -> None:
-        """Release everything; the engine cannot be used afterwards.
-
-        In a process that was forked since, nothing is: the threads and connections are the parent's.
-        """
+        """Release connections and temporary files; the engine cannot be used afterwards. In a forked child nothing is
+        released, since threads and connections belong to the parent."""
         if process() == self._process:
             self._close()
 
@@ -590,7 +587,7 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
 
 
 def with_plain_types(rows: Any) -> Any:
-    """Return an Arrow table whose columns are converted to the few types that results have."""
+    """Return an Arrow table with every column converted to one of the types that results have."""
     arrays = [_with_plain_type(column) for column in rows.columns]
     return pa.table(arrays, names=rows.column_names)
 
@@ -615,11 +612,12 @@ class PrivateFolder:
     """A temporary folder, removed with the object or at the end of the process that made it, and by no other."""
 
     def __init__(self) -> None:
+        """Create the folder, and register its removal at the end of this process."""
         self.name = tempfile.mkdtemp(prefix="dither-")
         self._remove = weakref.finalize(self, _remove, self.name, process())
 
     def remove(self) -> None:
-        """Remove the folder now."""
+        """Remove the folder and everything in it now."""
         self._remove()
 
 

@@ -34,11 +34,11 @@ _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 
 def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
-    """Return the date, timestamp or number that the text ``x`` writes in a ``format``, as SQL; NULL where it does not
-    fit.
+    """Return the SQL of the date, timestamp or number that a text ``x`` states in a ``format``; NULL for texts of
+    another form.
 
-    The text is taken apart by regular expressions and written again as an ISO date that exists, so that no engine's own
-    parser decides.
+    Regular expressions split a date into its parts, which are joined to an ISO date and checked against the calendar,
+    so that no engine's own parser decides.
 
     >>> "LPAD(REGEXP_EXTRACT" in nodes.render(parsed_text(nodes.column("x"), "%d.%m.%Y", "date", "spark"), "spark")
     True
@@ -58,11 +58,11 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
 
 
 def _piece(x: exp.Expr, parts: Sequence[DatePart], place: int, dialect: Dialect) -> exp.Expr:
-    """Return one part of a date in the text ``x``, such as its month, padded with zeros.
+    """Return the SQL of one part of a date in the text ``x``, such as the month, padded with zeros.
 
-    ``parts`` are all parts of the format and ``place`` the index of this one. It is no digit unless the whole text fits
-    the format. The mark at the end of the text makes ``$`` mean its end on every engine: in Java it also matches before
-    a last line end.
+    ``parts`` are all parts of the format, and ``place`` is the index of this one. Where the text does not fit the
+    format, the result has no digits. A ``!`` is appended to the text and to the pattern, since in Java ``$`` also
+    matches before a final line end.
     """
     pattern = ""
     for other, part in enumerate(parts):
@@ -85,13 +85,13 @@ _SPACES, _SIGNS = "\u00a0\u202f\u2009", {"\u2019": "'", "\u2212": "-"}
 
 
 def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
-    """Return the number that the text ``x`` writes in a ``format``, as SQL of this ``type``; NULL where it does not
-    fit.
+    """Return the SQL of the number that a text ``x`` states in a ``format``, as this ``type``; NULL for texts of
+    another form.
 
-    A pattern checks digits, point and sign before the cast, so that every engine reads the nearest double: whole
-    numbers have at most 18 digits, which fit 64 bits, others at most 30 before and after the point. A word beside the
-    number holds no digit and is never a separator alone, so taking it out changes nothing else; the longer one goes
-    first, since the other may be a part of it.
+    A pattern is checked before the cast, so that every engine reads the nearest double: integers have at most 18
+    digits, which fit 64 bits, other numbers at most 30 before and after the decimal sign. Then the unit before or after
+    the number, thousands separators, spaces and plus signs are removed. Of two units the longer is removed first, since
+    it may contain the other.
     """
     written = number_format(format, type)
     assert written is not None
@@ -127,9 +127,11 @@ def _without(x: exp.Expr, text: str) -> exp.Expr:
 
 
 def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return a double as a BIGINT; NULL where it is not whole, or beyond 2^53, where several integers have one double.
+    """Return the SQL of a double as a BIGINT; NULL where it is not whole, or beyond 2^53, where one double stands for
+    several integers.
 
-    DuckDB leaves a condition out that holds by the statistics of a Parquet file, in which NaN is not counted.
+    DuckDB casts by TRY_CAST: it drops the condition where the statistics of a Parquet file imply it, but these ignore
+    NaN, on which CAST would fail.
 
     >>> nodes.render(whole_double(nodes.column("x"), "duckdb"), "duckdb")[:30]
     'CASE WHEN ("x" >= CAST(\\'-90071'
@@ -146,11 +148,11 @@ def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: bool = False) -> exp.Expr:
-    """Return the column that names people as text, distinct for distinct values; only NULL and NaN become NULL.
+    """Return the SQL of the column that names people, as texts that are distinct for distinct values; only NULL and NaN
+    become NULL.
 
-    ``canonical`` is the column as text, NULL where it is not valid. A text that no function of ours may be given (one
-    that is not valid, or too long) is stood for by its SHA-256. Two doubles that are equal have one text; whole numbers
-    have that of a BIGINT. NaN, which stands for a missing number, names no person.
+    ``canonical`` is the column as text, NULL where it is not valid UTF-8. Texts that are invalid or too long are
+    replaced by their SHA-256. A whole double has the text of the integer, so that 0 and -0 are one person.
 
     >>> nodes.render(unit_text(nodes.column("x"), nodes.column("x"), "spark"), "spark")[:31]
     'COALESCE(CASE WHEN OCTET_LENGTH'
@@ -164,7 +166,7 @@ def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: 
 
 
 def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return "sha256:" and the SHA-256 of a text in hexadecimal, as SQL."""
+    """Return the SQL of "sha256:" followed by the SHA-256 of a text in hexadecimal."""
     if dialect == "postgres":
         raw = nodes.call("SHA256", nodes.call("CONVERT_TO", text, exp.Literal.string("UTF8")))
         hashed = nodes.call("ENCODE", raw, exp.Literal.string("hex"))
@@ -214,8 +216,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class UnreadCells:
-    """How many cells of a column there are, how many of them do not read as ``type``, how many of those are words for
-    an empty cell (:data:`MARKERS`), and what would read more of the first ``tried``."""
+    """A report on a column: the number of its ``cells``, of those that are ``unread`` as its ``type``, of unread ones
+    that are ``markers`` of an empty cell (:data:`MARKERS`), and readings that are ``better`` for the first ``tried``
+    cells."""
 
     table: str
     column: str
@@ -236,7 +239,8 @@ class KeyCells:
 
 @dataclass(frozen=True)
 class CellsWithoutKey:
-    """How many of the cells of a column that are not empty are none of its public keys: their rows are in no group."""
+    """A report on a column with public keys: the number of its ``cells`` that are not empty, and of those ``without`` a
+    key, whose rows are in no group."""
 
     table: str
     column: str
@@ -247,7 +251,8 @@ class CellsWithoutKey:
 
 @dataclass(frozen=True)
 class MarkedPeople:
-    """How many rows name their person by a word for an empty cell (:data:`MARKERS`): they are one person together."""
+    """A report on the column that names people: the number of rows in which it has a marker of an empty cell
+    (:data:`MARKERS`), all of which count as one person."""
 
     table: str
     column: str
@@ -256,18 +261,17 @@ class MarkedPeople:
 
 @dataclass(frozen=True)
 class Proposal:
-    """As what the cells of a column of text can be read, of the first ``tried`` that are not empty."""
+    """The types and formats that read nearly all of the first ``tried`` nonempty cells of a column of text."""
 
     tried: int
     readings: tuple[Reading, ...]
 
 
 def unread_cells(engine: Engine) -> list[UnreadCells]:
-    """Return the columns with cells that cannot be read as the card of the ``engine`` says, and formats that would read
-    more.
+    """Return a report for each column with cells that cannot be read as the card says. Only for the steward: it reads
+    rows.
 
-    Only for the steward: it reads rows. Each column is counted in three ways: all cells, those that can be read, and
-    those that are a usual mark of an empty cell.
+    Unread cells that are markers of an empty cell are usual; if there are others, formats that read more are sought.
     """
     assert engine.card is not None
     result = []
@@ -287,7 +291,7 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
 
 
 def cells_without_key(engine: Engine) -> list[CellsWithoutKey]:
-    """Return the columns with public keys that not every cell is one of. For the steward alone: it reads rows."""
+    """Return a report for each column with public keys that has other cells. Only for the steward: it reads rows."""
     assert engine.card is not None
     result = []
     for table in engine.table_names:
@@ -306,7 +310,8 @@ def cells_without_key(engine: Engine) -> list[CellsWithoutKey]:
 
 
 def marked_people(engine: Engine) -> list[MarkedPeople]:
-    """Return the tables in which a word for an empty cell names a person. For the steward alone: it reads rows."""
+    """Return a report for each table in which a marker of an empty cell names a person. Only for the steward: it reads
+    rows."""
     assert engine.card is not None
     result = []
     for table in engine.table_names:
@@ -333,8 +338,8 @@ def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal
 
 
 def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present: SourceColumn) -> UnreadCells:
-    """Return the report ``item`` about a column with the formats that would read more of its first cells than the
-    card's."""
+    """Return the report with the formats that read more of the column's first cells than the card's, preferring those
+    of the card's type."""
     if "text" not in present.types:
         return item
     tried, (now, *readings) = _tried(engine, item.table, item.column, present, column)
@@ -346,11 +351,11 @@ def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present:
 def _tried(
     engine: Engine, table: str, name: str, present: SourceColumn, column: ColumnCard | None = None
 ) -> tuple[int, list[Reading]]:
-    """Count how many of a column's first cells are not markers of emptiness, and how many of them each candidate format
-    reads.
+    """Return the number of a column's first cells that are no markers of an empty cell, and each candidate reading with
+    the number of cells that it reads.
 
-    The column is ``name`` in ``table``, as the source has it ``present``. ``column``, the card's own, is the first
-    candidate; None before there is a card. Formats are only tried if their signs (:data:`_GATES`) occur.
+    ``column`` is the card's own reading, which is the first candidate; None before there is a card. Formats are
+    candidates only if the characters that they need (:data:`_GATES`) occur in the cells.
     """
     gates = (None, MARKERS, *_GATES)
     cells, markers, *occurrences = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
@@ -370,7 +375,8 @@ def _tried(
 
 
 def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
-    """Return the readings of the most cells, one for each meaning; none where fewer than ``least`` cells are read."""
+    """Return the readings that read the most cells, one for each meaning (:func:`_meaning`); none where these are fewer
+    than ``least`` cells."""
     most = max((reading.read for reading in readings), default=0)
     result: dict[object, Reading] = {}
     if most >= least:

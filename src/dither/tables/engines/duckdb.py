@@ -283,8 +283,8 @@ class DuckDBEngine(Engine):
         return self._stoppable(lambda: self._connection.sql(statements[0]).to_arrow_table())
 
     def _stoppable(self, work: Callable[[], Any]) -> Any:
-        """Run ``work`` in a thread, so that Ctrl-C in the main thread can interrupt DuckDB, which does not notice
-        it."""
+        """Return the result of ``work``, run in a thread if this is the main thread: DuckDB does not notice Ctrl-C,
+        which then interrupts it from here."""
         if threading.current_thread() is not threading.main_thread():
             return work()
         with ThreadPoolExecutor(1) as threads:
@@ -296,7 +296,7 @@ class DuckDBEngine(Engine):
                 raise
 
     def _failure(self, error: Exception) -> EngineFailure | None:
-        """Return what to say about an error of DuckDB or Arrow; None for other exceptions."""
+        """Return the refusal that replaces an exception of DuckDB or Arrow; None for other exceptions."""
         if isinstance(error, pa.ArrowInvalid):
             return EngineFailure(unreadable())
         if not isinstance(error, duckdb.Error):
@@ -320,10 +320,10 @@ class DuckDBEngine(Engine):
 
 
 def _source_column(native: str, collated: bool) -> SourceColumn:
-    """Return which types a card may state for a column of the DuckDB type ``native``.
+    """Return the types that a card may state for a column of the DuckDB type ``native``.
 
-    ``collated`` says that the column compares texts by a collation. A unit may only be of types under which different
-    values stay different, so that numbers with fractions are units as text alone.
+    ``collated`` says that the column may compare texts by a collation. Types of a unit are those as which distinct
+    values stay distinct: numbers with fractions can name people only as text.
     """
     name = re.split(r"[(\[]", native, maxsplit=1)[0]  # an ENUM lists its values, which are data
     if "[" in native:
@@ -347,8 +347,8 @@ def _paths(paths: tuple[str, ...]) -> exp.Expr:
 def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mapping[str, Type] | None) -> DuckDBEngine:
     """Return the engine for these sources by table: files, tables of DuckDB databases (``path::relation``), or frames.
 
-    ``card`` is None to look at them before there is one; frames are then converted to the stated ``types`` of their
-    columns. Where a database is among them, an error says that it cannot be opened, which is the usual reason for one.
+    ``card`` is None before there is one; frames are then converted to the ``types`` stated for their columns. If
+    opening fails and a database is among the sources, the error names it as the cause, which it usually is.
     """
     result: dict[str, DuckDBSource] = {}
     catalogs: dict[str, str] = {}
@@ -374,7 +374,8 @@ def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mappi
 
 
 def _of_files(source: str, declared: Mapping[str, ColumnCard] | None, raw: str) -> DuckDBSource:
-    """Return Parquet or CSV files as a source; ``declared`` are the card's columns, None for all."""
+    """Return Parquet or CSV files as a source; ``declared`` are the card's columns, None to read all, and ``raw`` is
+    the name under which CSV files are registered."""
     result = files.find(source)
     if result.format is not None:
         header = result.format.header
@@ -388,8 +389,8 @@ def _of_files(source: str, declared: Mapping[str, ColumnCard] | None, raw: str) 
 
 
 def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSource:
-    """Return a table of a DuckDB database, attached read-only, as a source; ``catalogs`` has the databases attached
-    so far."""
+    """Return a table of a DuckDB database, attached read-only, as a source. ``catalogs`` has the names under which
+    databases are attached, by path, and is extended."""
     place = files.database(path)
     parts = files.parts_of(table)
     is_open = place in catalogs
@@ -419,8 +420,8 @@ def _of_frame(
 
 
 def _whole_number(x: exp.Expr) -> exp.Expr:
-    """Return a CSV cell as a BIGINT; NULL unless it is digits with an optional sign and only zeros after a point,
-    since a bare cast would round."""
+    """Return a CSV cell as a BIGINT, NULL where it is not a whole number: digits with an optional sign, and at most
+    zeros after a point. A cast alone would round "3.6"."""
     readable = exp.Anonymous(
         this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]
     )

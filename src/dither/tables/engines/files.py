@@ -81,8 +81,8 @@ class Files:
 
 
 def find(source: str) -> Files:
-    """Return the files that a path or glob names now; refuse none, unreadable or empty ones, and files of different
-    kinds."""
+    """Return the files that a path or glob names now; refuse a missing, unreadable or empty file, and Parquet files
+    beside CSV files."""
     path = os.path.abspath(os.path.expanduser(source))
     if os.path.isdir(path):
         raise source_error("a file", "a folder", "name the files in it, for example folder/*.parquet")
@@ -164,12 +164,12 @@ def _header(path: str) -> CsvFormat:
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
-    """Return whether the first line of a file holds values rather than names: decimal numbers, dates, or integers
+    """Return whether the cells of a file's first line are values rather than names: decimal numbers, dates, or integers
     that are neither years nor consecutive."""
     whole = [int(name) for name in names if _WHOLE.fullmatch(name.strip())]
-    counted = whole == list(range(whole[0], whole[0] + len(whole))) and len(whole) > 1 if whole else True
+    consecutive = whole == list(range(whole[0], whole[0] + len(whole))) and len(whole) > 1 if whole else True
     years = all(1800 <= number <= 2200 for number in whole)
-    return any(_VALUE.fullmatch(name.strip()) for name in names) or not (counted or years)
+    return any(_VALUE.fullmatch(name.strip()) for name in names) or not (consecutive or years)
 
 
 def headless() -> InvalidData:
@@ -188,10 +188,8 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def identity(paths: tuple[str, ...], purpose: str) -> str:
-    """Return a digest that changes when one of the files is replaced or written to, without reading them.
-
-    Name, device, inode, size and the times of the last change, as one digest with the purpose.
-    """
+    """Return a digest that changes when one of the files is replaced or written to, without reading them: SHA-256 of
+    their names, devices, inodes, sizes and times of change, and of the ``purpose``."""
     try:
         stats = [(path, os.stat(path)) for path in paths]
     except OSError:
@@ -208,10 +206,8 @@ def was_scanned(paths: tuple[str, ...], mark: str) -> bool:
 
 
 def remember_scan(paths: tuple[str, ...], mark: str) -> None:
-    """Note in the user's cache that large files with the identity ``mark`` were read in full.
-
-    Small ones (in ``paths``, all together) are read again faster than looked up.
-    """
+    """Record in the user's cache that files with the identity ``mark`` were read in full. Files of less than 32 MiB
+    together are not recorded, since reading them again is fast."""
     if sum(os.path.getsize(path) for path in paths) < _LARGE:
         return
     note = _note(paths)
@@ -223,7 +219,7 @@ def remember_scan(paths: tuple[str, ...], mark: str) -> None:
 
 
 def _note(paths: tuple[str, ...]) -> Path:
-    """Return the file in the user's cache that notes the last full scan of these files."""
+    """Return the path of the file in the user's cache that holds the identity of the last full scan of these files."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = hashlib.sha256("\0".join(paths).encode("utf-8", "surrogatepass")).hexdigest()
     return Path(home, "dither", "scanned", name)
@@ -286,9 +282,10 @@ def open_bytes(path: str) -> BufferedIOBase:
 
 
 def blocks(path: str) -> Iterator[bytes]:
-    """Yield the lines below the header in blocks of several thousand; each line ends with LF.
+    """Yield the bytes of the lines below the header in blocks of about :data:`BLOCK` bytes; each line ends with LF.
 
-    A line longer than :data:`LONGEST` may be replaced by a short malformed one, so that memory stays bounded.
+    A line longer than :data:`LONGEST` is cut to one byte more than that, so that memory stays bounded and the line
+    is still recognized as malformed.
     """
     with open_bytes(path) as file:
         rest, header = b"", True
@@ -296,7 +293,7 @@ def blocks(path: str) -> Iterator[bytes]:
             cut = read.rfind(b"\n") + 1
             block = rest + read[:cut] if cut else b""
             rest = read[cut:] if cut else rest + read
-            if len(rest) > LONGEST:  # the line is too long already; its beginning says so
+            if len(rest) > LONGEST:
                 rest = rest[: LONGEST + 1]
             if header and block:
                 block, header = block[block.index(b"\n") + 1 :], False
@@ -372,7 +369,7 @@ def records(path: str, format: CsvFormat, columns: tuple[str, ...]) -> Iterator[
             continue
         if not good.all():
             block = b"".join(block[starts[line] : ends[line] + 1] for line in np.flatnonzero(good))
-        # a line of our own in front, skipped again: Arrow would take a byte order mark off the first record
+        # an empty first line that is skipped: Arrow would remove a byte order mark from the first record
         reading = pa_csv.ReadOptions(column_names=names, skip_rows=1, block_size=max(1 << 20, 2 * LONGEST))
         yield from pa_csv.read_csv(pa.BufferReader(b"\n" + block), reading, parsing, converting).to_batches()
 

@@ -185,8 +185,11 @@ def _of_polars(series: Any) -> Any:
 
 
 def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
-    """Return a column converted to its declared type; None where no card's type fits. What is done depends on the
-    types alone, not on values."""
+    """Return a column converted to its declared type (None: the type of its schema); None where no card's type fits.
+
+    Which conversion is used depends on the types alone, not on values. ``inferred`` says that the frame's library
+    infers types from values, as pandas does: any type may then be declared, and values are converted one by one.
+    """
     if isinstance(values, Objects):
         assert declared is not None
         return _convert(values, declared)
@@ -203,7 +206,7 @@ def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
 
 
 def _family(kind: Any) -> Type | None:
-    """Return the card's type for an Arrow type; None where there is none."""
+    """Return the card's type for an Arrow type; None for types that a card does not have."""
     tests: dict[Type, Callable[[Any], bool]] = {
         "integer": pa.types.is_integer,
         "number": lambda it: pa.types.is_floating(it) or pa.types.is_decimal(it),
@@ -216,7 +219,7 @@ def _family(kind: Any) -> Type | None:
 
 
 def _plain(values: Any) -> Any | None:
-    """Return an Arrow column in a type that the engine reads without loss; None where there is none."""
+    """Return an Arrow column converted to a type that DuckDB reads without loss; None where there is none."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _plain(values.cast(kind.value_type)) if _family(kind.value_type) != "text" else _text(values)
@@ -291,9 +294,10 @@ def _convert(values: Iterable[Any], type: Type) -> Any:
 
 
 def convert(value: object, type: Type) -> Any:
-    """Return one value as a card's type; None where the type cannot hold it. It depends on nothing but the value.
+    """Return one Python value as a card's type; None where the type cannot hold it. The result depends on no other
+    value.
 
-    Whole numbers may come as floats, and truths as 0 and 1. Text is not parsed.
+    Whole floats become integers, and 0 and 1 become truth values. Text is not parsed.
     """
     try:
         return _CONVERT[type](value)

@@ -219,7 +219,7 @@ class PostgreSQLEngine(Engine):
         return pa.table(arrays, names=names)
 
     def _failure(self, error: Exception) -> EngineFailure | None:
-        """Return what to say about an error of PostgreSQL or Arrow; None for other exceptions."""
+        """Return the refusal that replaces an exception of PostgreSQL or Arrow; None for other exceptions."""
         if isinstance(error, (pa.ArrowException, OverflowError)):
             return EngineFailure(unreadable())
         if not isinstance(error, psycopg.Error):
@@ -240,7 +240,8 @@ class PostgreSQLEngine(Engine):
 
 
 def _connected(url: str) -> psycopg.Connection[Any]:
-    """Open a connection; a refusal is in our words, since the server's message may show a password."""
+    """Return a connection to a database; refuse an invalid URL and a failed connection without the server's message,
+    which may show a password."""
     try:
         conninfo.conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
@@ -266,7 +267,7 @@ _REFUSED = {
 
 
 def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
-    """Return which types a card may state for a column of the PostgreSQL type ``native``; ``kind`` "e" is an
+    """Return the types that a card may state for a column of the PostgreSQL type ``native``; ``kind`` is "e" for an
     enumeration.
 
     ``modifier`` is PostgreSQL's ``atttypmod``. That of ``numeric`` holds precision and scale, in its upper 16 and its
@@ -284,7 +285,7 @@ def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
         unit_types: tuple[Type, ...] = ("integer", "text") if whole else ("text",) if safe else ()
         return SourceColumn(name, ("integer", "number") if whole else ("number",), unit_types)
     types = _TYPES.get(native, ())
-    if native == "citext":  # texts that are equal to it, and not to us
+    if native == "citext":  # which compares texts regardless of case
         return SourceColumn(native, types)
     if types[:1] == ("integer",):
         return SourceColumn(native, types, ("integer", "text"))

@@ -98,7 +98,7 @@ class SparkEngine(Engine):
         self._sources = {table: self._safely(partial(self._shared, frame)) for table, frame in self._frames.items()}
 
     def _set_up(self) -> None:
-        """Configure our session: the user's settings for speed, ours for everything that changes results."""
+        """Configure the new session: the user's settings that affect speed, and fixed ones that affect results."""
         for line in self._user.sql("SET").collect():
             if str(line[0]).startswith(_KEPT):
                 self._session.conf.set(line[0], line[1])
@@ -124,7 +124,8 @@ class SparkEngine(Engine):
             ) from None
 
     def _shared(self, frame: Any) -> exp.Expr:
-        """Return a frame for FROM in our session, through a global temporary view of a random name."""
+        """Return a frame as an element of FROM in the new session, through a global temporary view with a random
+        name."""
         name = f"dither_{uuid.uuid4().hex}"
         frame.createGlobalTempView(name)
         self._views.append(name)
@@ -209,7 +210,7 @@ class SparkEngine(Engine):
         return pa.table(arrays, names=frame.columns)
 
     def _failure(self, error: Exception) -> EngineFailure | None:
-        """Return what to say about an error of Spark or Arrow; None for other exceptions."""
+        """Return the refusal that replaces an exception of Spark or Arrow; None for other exceptions."""
         home = type(error).__module__.partition(".")[0]
         if isinstance(error, (pa.ArrowException, OverflowError)) or home == "py4j":
             return EngineFailure(unreadable())
@@ -222,7 +223,7 @@ class SparkEngine(Engine):
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def _close(self) -> None:
-        """Drop our views; the user's session stays as it is."""
+        """Drop the engine's views; the user's session is unchanged."""
         for name in self._views:
             with suppress(Exception):
                 self._user.catalog.dropGlobalTempView(name)
@@ -243,7 +244,7 @@ def _columns_of(frame: Any) -> dict[str, SourceColumn]:
 
 
 def _source_column(native: str) -> SourceColumn:
-    """Return which types a card may state for a column of this Spark type."""
+    """Return the types that a card may state for a column of the Spark type ``native``."""
     if native.startswith("decimal("):
         precision, scale = (int(part) for part in native[8:-1].split(","))
         if scale == 0 and precision <= 18:
@@ -259,15 +260,15 @@ def _source_column(native: str) -> SourceColumn:
 
 
 def _result(native: str) -> Any:
-    """Return the Arrow type of a result's column from Spark's name of its type."""
+    """Return the Arrow type for a column of a result, given Spark's name of its type."""
     if native.startswith("decimal("):
         return arrow_type("integer" if native.endswith(",0)") else "number")
     return arrow_type(_TYPES.get(native, ("text",))[0])
 
 
 def _utf8(x: exp.Expr) -> exp.Expr:
-    """Return text, NULL where its bytes are not UTF-8: Spark stores them, and reading them from an answer would
-    fail."""
+    """Return the SQL of a text, NULL where its bytes are not valid UTF-8: Spark stores any bytes, but reading them from
+    a result would fail."""
     raw = exp.Cast(this=x.copy(), to=exp.DataType.build("BINARY"))
     again = exp.Anonymous(this="ENCODE", expressions=[x.copy(), exp.Literal.string("UTF-8")])
     return exp.Case(default=exp.null()).when(exp.EQ(this=raw, expression=again), x)

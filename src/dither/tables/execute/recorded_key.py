@@ -55,7 +55,8 @@ is part of a question that names it."""
 def canonical_request(
     text: str | None, query: Query, card: Card, plan: QuestionPlan, options: ReleaseOptions
 ) -> dict[str, Any]:
-    """Return what the ledger keeps of a question: everything but guarantee and analyst."""
+    """Return the JSON object that the ledger stores of a request: the canonical form of the module, without guarantee
+    and analyst, which are separate fields of the ledger."""
     first, *more = plan.parts
     recorded = {item.name for item in fields(options) if item.metadata.get("recorded", True)}
     return {
@@ -72,7 +73,8 @@ def canonical_request(
 
 
 def _settled(plan: AggregationPlan, options: ReleaseOptions) -> dict[str, Any]:
-    """Return what was settled for one private aggregation."""
+    """Return the part ``release`` of the canonical form for one private aggregation: its limits, its kinds of noise and
+    what is chosen privately."""
     return {
         "max_groups": plan.max_groups,
         "max_rows": plan.max_rows,
@@ -83,12 +85,13 @@ def _settled(plan: AggregationPlan, options: ReleaseOptions) -> dict[str, Any]:
 
 
 def card_digest(card: Card) -> str:
-    """Return the digest of what a card says about the data. That rows without a unit are left out is the default."""
+    """Return the SHA-256 of the canonical text of what a card says about the data (:func:`about_data`)."""
     return digest(to_json(about_data(card)))
 
 
 def about_data(card: Card) -> Card:
-    """Return a card with its fields about accounts at their defaults."""
+    """Return a card with its fields about accounts and forecasts at their defaults, so that changing them leaves its
+    digest unchanged. Dropping rows without a unit is the default."""
     defaults = {item.name: item for item in fields(Card)}
     plain: dict[str, Any] = {name: {} if name == "series" else defaults[name].default for name in _ABOUT_ACCOUNTS}
     if not card.counts_rows_without_unit:

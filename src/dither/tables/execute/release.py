@@ -66,7 +66,7 @@ MOST_PUBLIC_ROWS = 200_000
 
 
 def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
-    """Return the plan of a question; values of public tables are read, no others."""
+    """Return the plan of a question. Public tables that it joins are read; private rows are not."""
     age = options.profile_age
     card = question.card if age is None else with_recent_profile(question.card, age)
     for part in question.query.aggregations:
@@ -75,21 +75,24 @@ def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
 
 
 def forecast_of_noise(question: Question, plan: QuestionPlan, options: ReleaseOptions) -> tuple[Note, ...]:
-    """Return what is said of a question of which an answer is expected to be mostly noise, by the profile."""
+    """Return notes on columns of which the profile predicts that they are mostly noise, and on what would help; none
+    without a profile."""
     if not any(part.expected for part in plan.parts):
         return ()
     from dither.tables.planning.levers import noise_notes  # which questions without a profile do not need
 
     def replan(query: Query, others: ReleaseOptions) -> QuestionPlan:
+        """Return the plan of another query, or of other options, on the same table."""
         return planned(replace(question, query=query), others)
 
     return noise_notes(plan, question.query, options, replan)
 
 
 def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
-    """Charge, run, add noise, record, and answer; an answer that is recorded already is given again, for free.
+    """Charge, run the statements, add noise, record and return the answer; an answer that is already recorded for this
+    request is returned without a charge.
 
-    ``plan`` is the question's, where it was planned with these options before.
+    ``plan`` is the question's plan under these options, None where it has not been made yet.
     """
     table = question.table
     plan = planned(question, options) if plan is None else plan
@@ -115,7 +118,7 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     public = _public_rows(question.query.post, table)
 
     def compute(paid: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
-        """Run the statements in their ``paid`` contexts, and return the answer with its notes as it is stored."""
+        """Return the bytes of the answer with its notes, from statements about the people who paid."""
 
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
             result = run_plan(question, plan, options, paid, rows, public)
@@ -184,7 +187,8 @@ def result_of_public_tables(post: PostProcessing, table: Table) -> PostProcessed
 
 
 def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:
-    """Return the context of each aggregation's statements: its rows, and a fresh secret for random choices."""
+    """Return the context of each aggregation's statements: its tables, and a fresh secret for keyed hashes. Refuse a
+    join on a public column with repeated values."""
     engine = question.table.engine
     engine.check()
     tables: dict[str, Any] = {}
@@ -206,8 +210,8 @@ def statement_contexts(question: Question, plan: QuestionPlan) -> list[Statement
 
 
 def check_statements(question: Question, plan: QuestionPlan, contexts: Sequence[StatementContext]) -> None:
-    """Refuse, before the charge, statements that the engine cannot compile, and plans that would be refused once limits
-    are chosen."""
+    """Refuse, before the charge, statements that the engine cannot compile, and plans that are refused after their
+    limits are chosen (with stand-ins for the choices)."""
     for part, context in zip(plan.parts, contexts, strict=True):
         run.rehearse(part, context, question.table.engine)
     rehearse_sql(plan, contexts)
@@ -220,7 +224,7 @@ def check_statements(question: Question, plan: QuestionPlan, contexts: Sequence[
 
 
 def _statement_count(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> int:
-    """Return how many statements a release runs, for its progress."""
+    """Return the number of statements that a release runs, for its progress bar."""
     parts = zip(plan.parts, contexts, strict=True)
     return sum(len(statements_of(part, context)) + len(part.automatic) for part, context in parts)
 
@@ -259,7 +263,8 @@ def run_plan(
 
 
 def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:
-    """Return the plan's query with bounds="auto" again where the plan has provisional bounds."""
+    """Return the plan's query with ``bounds="auto"`` restored where the plan has stand-ins for bounds still to be
+    chosen; ``query`` is the question as it was asked."""
     aggregates: dict[str, Aggregate] = {
         name: replace(item, bounds="auto")
         if query.aggregates[name].bounds == "auto" and automatic.BOUNDS_OF + name in part.automatic
@@ -272,7 +277,11 @@ def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:
 def _chosen_for(
     place: int, plans: Sequence[AggregationPlan], choices: Sequence[automatic.Choices | None]
 ) -> automatic.Choices | None:
-    """Return the choices for plan number ``place``: limits chosen for any plan of its rows, and its own bounds."""
+    """Return the choices that apply to plan number ``place``; None where nothing was chosen.
+
+    Limits are chosen once for all aggregations of the same rows that are bounded together, so they may come from
+    another plan; bounds are the plan's own.
+    """
     own, together = choices[place], plans[place].shared_bounds
     if together is None or (own is not None and _chose_limits(plans[place])):
         return own
@@ -297,7 +306,8 @@ def _after_choices(
     contexts: Sequence[StatementContext],
     chosen: Sequence[automatic.Choices | None],
 ) -> tuple[tuple[AggregationPlan, ...], list[StatementContext]]:
-    """Return the plans with the chosen limits and bounds, and the contexts of their statements."""
+    """Return the plans with the chosen limits and bounds (None: nothing was chosen), and the contexts of their
+    statements."""
     new_plans, new_contexts = [], []
     for plan, context, choice in zip(plans, contexts, chosen, strict=True):
         if choice is not None and plan.automatic.keys() != {"bias"}:  # otherwise the plan is complete
@@ -318,10 +328,10 @@ def _after_choices(
 def with_clipped_shares(
     answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]
 ) -> Answer:
-    """Return the answer with ``clipped_share``, what its limits leave out as far as that was learned, and notes on it.
+    """Return the answer with ``clipped_share``, the share of rows that the chosen limits leave out, and notes on it.
 
-    It is known for COUNT(*), as a share of all rows, and for a count of people, as a share of their groups; not for
-    other aggregates, columns of outer SQL, or names with different limits in several aggregations.
+    It is known for COUNT(*), as a share of all rows, and for counts of people, as a share of their groups; not for
+    other aggregates, columns of outer SQL, or names to which several aggregations give different shares.
     """
     clipped_share: dict[str, tuple[float, float, float]] = {}
     several: set[str] = set()
@@ -360,6 +370,7 @@ def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
     """Return a function that runs a statement and returns its rows as tuples."""
 
     def rows(statement: Statement) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement's result."""
         result = engine.run(statement)
         return list(zip(*(_values(column) for column in result.columns), strict=True)) if result.num_rows else []
 
@@ -367,7 +378,8 @@ def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
 
 
 def _values(column: Any) -> list[Any]:
-    """Return the values of an Arrow column; by way of NumPy where they are integers, at a tenth of the time.
+    """Return the values of an Arrow column as Python values; integers without NULL go through NumPy, which is ten times
+    as fast.
 
     >>> _values(pa.chunked_array([[1, 2], [3]])), _values(pa.array([1, None])), _values(pa.array(["a"]))
     ([1, 2, 3], [1, None], ['a'])
@@ -378,18 +390,24 @@ def _values(column: Any) -> list[Any]:
 
 
 class AskedPeople:
-    """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
+    """The people with rows that a question is about, who pay for it where people have accounts. They are read from the
+    engine only then.
+
+    ``everybody`` are the contexts of the question's statements about all people.
+    """
 
     def __init__(self, engine: Any, everybody: Sequence[StatementContext]) -> None:
+        """Keep the engine and the contexts; nothing is read yet."""
         self._engine, self.everybody = engine, everybody
         self._column: Any = None
         self._staged: Any = None
 
     def read(self) -> Any:
-        """Return the column of people's keys. This reads rows: the ledger charges for it even if it fails."""
+        """Return the keys of the people as an Arrow column, each once. This reads rows, so the ledger charges even if
+        it fails."""
         columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self.everybody]
         self._column = columns[0]
-        if len(columns) > 1:  # whoever is asked about by one of the aggregations pays for all of them
+        if len(columns) > 1:  # a person in one of the aggregations pays for all of them
             import pyarrow as pa
 
             chunks = [chunk for column in columns for chunk in column.chunks]
@@ -397,7 +415,8 @@ class AskedPeople:
         return self._column
 
     def remaining(self, kept: Any) -> Sequence[StatementContext]:
-        """Return the contexts restricted to the people who paid, without any who were added since or could not pay."""
+        """Return the contexts restricted to the people who paid; ``kept`` says so for each key of :meth:`read`. People
+        who were added to the table since are excluded, too."""
         import pyarrow as pa
 
         name = f"dither_paying_{secrets.token_hex(8)}"
@@ -408,7 +427,7 @@ class AskedPeople:
         ]
 
     def drop(self) -> None:
-        """Remove the table of those who paid: nobody may read it once the question is answered."""
+        """Remove the staged table of the people who paid, if there is one."""
         if self._staged is not None:
             self._engine.drop(self._staged)
             self._staged = None

@@ -62,7 +62,8 @@ class NoisyTable:
 
 
 def answers(plans: Sequence[AggregationPlan], frames: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
-    """Run the statements of every private aggregation of a question and add the noise; levels are made to agree."""
+    """Return the noisy table of each private aggregation of a question: run its statements and add the noise. The
+    levels of ROLLUP or CUBE are made consistent by least squares."""
     if not any(plan.reduced for plan in plans):
         return [answer(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
     measured = [_measured(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
@@ -79,7 +80,11 @@ def answer(
     confidence: float = 0.95,
     measured: tuple[list[Key], dict[Measure, NDArray[Any]]] | None = None,
 ) -> NoisyTable:
-    """Run a plan's statements and add its noise; ``measured`` are groups and noisy measures, if there are already."""
+    """Return the noisy table of one plan: run its statements, add the noise and estimate the answers.
+
+    ``run`` runs a statement. ``measured`` are the groups and noisy measures where they were computed before; None runs
+    the statements for them. Errors are half-widths at this ``confidence``.
+    """
     groups, noisy = _measured(plan, frame, run) if measured is None else measured
     result = NoisyTable(every_group(plan.keys, plan.ties) or groups, measures=noisy)
     for name in plan.query.aggregates:
@@ -131,7 +136,7 @@ def answer(
         error = float(count.mechanism.error(confidence, integer=True)) / one
         result.errors[count.name] = [error if one == 1 else float(rounded_error(error))] * len(shown)
     _set_null(result, plan, noisy)
-    if plan.other:  # of what is not shown, counts and sums follow from the totals; how far they are off is not known
+    if plan.other:  # the row of all other groups: counts and sums follow from the totals, their errors are unknown
         for name, aggregate in plan.query.aggregates.items():
             added = aggregate.kind in ("count", "count_value", "people", "sum")
             result.answers[name][len(shown) :] = [result.answers[name][-1] if added else None]
@@ -144,7 +149,7 @@ def answer(
 
 
 def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, NDArray[Any]]) -> None:
-    """Set answers about values to NULL in groups that may have no values."""
+    """Set the answers to NULL in those groups whose noisy counts of values do not show that there are any."""
     for name, values in table.answers.items():
         empty = without_values(plan, name, noisy)
         places: list[int] = [] if empty is None else np.flatnonzero(empty[: len(values)]).tolist()
@@ -158,8 +163,11 @@ def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, 
 
 
 def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
-    """Return the group of a line, in which public keys are given by their numbers. If all keys are public the numbers
-    stay, which are distinct even for equal keys; otherwise they are replaced by the keys."""
+    """Return the group that a line of a result is about.
+
+    In a line, public keys stand as their index. If all keys are public the group is these indices, which differ even
+    where an engine considers keys equal; otherwise indices are replaced by the keys.
+    """
     if plan.selection is None:
         return tuple(int(value) for value in line[: len(plan.keys)])
     return tuple(
@@ -171,7 +179,11 @@ def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
 def _measured(
     plan: AggregationPlan, frame: StatementContext, run: Run
 ) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
-    """Return the groups to show, and for each measure its noisy numbers by group."""
+    """Return the groups to show, and for each measure its noisy numbers in their order.
+
+    With public keys these are all groups; otherwise those that the private selection releases and, if the plan has a
+    row for all ``other`` groups, that row: noisy totals minus the groups shown.
+    """
     every = group_numbers(plan.keys, plan.ties)
     measures = list(plan.measures)
     if not measures:
@@ -196,8 +208,8 @@ def _measured(
 
 
 def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
-    """Return the exact measures of each group with rows. With private keys only groups of the first statement count: it
-    has the numbers of people, by which groups are selected."""
+    """Return the exact measures of each group with rows, in the order of the plan. With private keys, groups that are
+    missing from the first statement, which counts people, are ignored: they could not be selected."""
     places = len(plan.keys)
     columns: dict[Measure, dict[Key, int]] = {}
     groups: dict[Key, None] = {}
@@ -212,7 +224,7 @@ def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key
 
 
 def _held(value: int) -> int:
-    """Return a number within 64 bits, as the noisy numbers of groups are: noise may be wider than that."""
+    """Return a number clamped to 64 bits, as noisy numbers are stored: noise can be larger."""
     return min(max(int(value), -_LARGEST - 1), _LARGEST)
 
 
@@ -222,7 +234,8 @@ def _binned(
     run: Run,
     items: tuple[BinChoice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
-    """Yield each choice with the counts of its bins by group; those about the same bins share one statement."""
+    """Yield each of the plan's ``items`` (choices of a bin, quantiles or histograms) with the counts of its bins by
+    group; items with the same bins share one statement."""
     counts_of: dict[tuple[Expression | None, Any, Any, int | None], dict[Key, Bins]] = {}
     for item in items:
         aggregate: Aggregate = item.aggregate
@@ -244,7 +257,7 @@ def _binned(
 
 
 def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
-    """Return the counts of a group as an array over all bins."""
+    """Return the counts of a group as an array over all bins, 0 where ``counts`` has none."""
     result = np.zeros(bins, dtype=np.int64)
     result[list(counts)] = list(counts.values())
     return result
@@ -252,7 +265,8 @@ def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """What was chosen for one group, and what is known of it."""
+    """The value chosen for one group, its ± and, for a mode, the probability that it is the most common; None where
+    they were not measured."""
 
     value: Any
     error: float | None = None
@@ -260,7 +274,12 @@ class _Chosen:
 
 
 def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
-    """Choose the mode, minimum or maximum of one group privately, from the exact counts ``filled`` of its bins."""
+    """Return the mode, minimum or maximum of one group, chosen privately by the exponential mechanism from the exact
+    counts ``filled`` of its bins.
+
+    The score of a bin is its count for a mode. For a minimum or maximum it is minus the number of values between the
+    bin and the wanted rank, which lies a few values inside of the end (:func:`inside_rank`).
+    """
     aggregate, noise = choice.aggregate, choice.interval
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
@@ -285,7 +304,8 @@ def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan,
 
 
 def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
-    """Return the larger distance from a value to the ends of the bins ``span[0]`` to ``span[1] - 1``."""
+    """Return the ± of a value that lies in the bins ``span[0]`` to ``span[1] - 1``: its larger distance to their two
+    ends."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[span[0]], aggregate.edges[span[1]]
     if isinstance(low, int):  # bins of one whole number
@@ -294,12 +314,12 @@ def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> floa
 
 
 def _to_farther_end(value: float, public: tuple[float, float] | None) -> float | None:
-    """Return how far a value may be from any other one; None without public bounds."""
+    """Return the distance from a value to the farther public bound; None without public bounds."""
     return None if public is None else float(max(value - public[0], public[1] - value))
 
 
 def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
-    """Return the middle of a bin, as a whole number if ``whole``; bins of single whole numbers have that number."""
+    """Return the middle of bin number ``place``, rounded if ``whole``; for a bin of one whole number that number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
     middle = low if isinstance(low, int) else (low + high) / 2
@@ -307,10 +327,8 @@ def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
 
 
 def rehearse(plan: AggregationPlan, frame: StatementContext, engine: Any) -> None:
-    """Run every statement of a plan on no rows: whatever an engine refuses to compile, it refuses before the charge.
-
-    The stand-in for the rows is made from the card, so nothing here depends on the data.
-    """
+    """Run every statement of a plan on empty tables made from the card, so that statements that the engine cannot
+    compile are refused before the charge. Nothing here depends on the data."""
     for statement in statements_of(plan, frame):
         empty = {name: engine.empty_of(name or plan.card.name) for name in statement.sources}
         engine.rehearse(statement.on(empty))

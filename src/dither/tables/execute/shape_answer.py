@@ -35,7 +35,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,7 +58,7 @@ from dither.tables.planning.explain import null_value_notes, plan_notes
 from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
 from dither.tables.query import evaluate, nodes
-from dither.tables.query.relations import base_of
+from dither.tables.query.relations import base_of, unique
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 
 if TYPE_CHECKING:
@@ -78,10 +78,11 @@ Values = Sequence[Any]
 def replicates(
     plans: Sequence[AggregationPlan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
 ) -> list[Mapping[str, NDArray[np.float64]]] | None:
-    """Draw tables as they might have been: for each plan, and each aggregate whose noise has a known law, an array of
-    answers with a row for each table and a column for each of its ``groups``.
+    """Return simulated noisy tables: for each plan, and each aggregate whose noise has a known law, an array of answers
+    with a row for each simulation and a column for each group.
 
-    None where there are too many groups, or a row for all groups that are not shown.
+    A simulation subtracts freshly drawn noise from the noisy ``measures``. ``groups`` are the numbers of groups of the
+    plans. None where there are too many groups, or a row for all groups that are not shown.
     """
     if any(plan.other for plan in plans) or not 0 < sum(groups) <= MAX_ROWS // FEWEST_TABLES:
         return None
@@ -119,8 +120,9 @@ def replicates(
 def _of_limits(
     plan: AggregationPlan, name: str, known: Mapping[Measure, NDArray[Any]], count: int, size: int
 ) -> NDArray[np.float64]:
-    """Return draws of the error by limits and bounds, a row for each table. Half of its variance is common to all
-    groups, as errors of a profile are, and half is independent in each."""
+    """Return simulated errors of an aggregate by limits and bounds: ``count`` rows of ``size`` groups, normal with the
+    standard deviation that the estimate gives. Half of the variance is common to all groups, as an error of the
+    profile is; half is independent in each."""
     normal = NoiseLaw("normal", 1.0)
     levels = level_table(f"limits of {name}", count, size + 1)
     draws = normal.quantiles(levels.ravel()).reshape(levels.shape)
@@ -131,13 +133,17 @@ def _of_limits(
 
 
 def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
-    """Return the largest distance of the value to the limits of a sample; None where too many samples have no value, or
-    where noise biases the value, as it does the largest of many."""
+    """Return the ± of a value: its larger distance to the two quantiles of a simulated sample that enclose this
+    confidence.
+
+    None where too many simulations have no value, and where the sample's median is far from the value, which shows that
+    noise biases it, as it does a maximum.
+    """
     if not _is_number(value):
         return None
     known = sorted(float(item) for item in sample if _is_number(item))
     expected = len(sample) * (1 - confidence) / 2
-    # as many fewer as may be beyond the true limits by chance: the tables are few
+    # less one standard deviation of the number outside: the quantiles of a small sample are uncertain
     beyond = max(math.floor(expected - math.sqrt(expected)), 0) - (len(sample) - len(known))
     if beyond < 0 or not known:
         return None
@@ -154,10 +160,11 @@ def errors_of_rows(
     samples: Sequence[Sequence[Values]],
     confidence: float = 0.95,
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return the errors of the columns that vary over the samples. A row is found in them by its values in the columns
-    with the indices ``keys``.
+    """Return the errors of those columns of a result that vary over simulated results, by name.
 
-    A row that is missing from a sample, or that cannot be distinguished from another, has no error there.
+    ``names`` and ``rows`` are those of the result, and ``samples`` the rows of each simulated result. Rows are matched
+    by their values in the columns with the indices ``keys``; a row that a simulation lacks counts as a missing value
+    there, and rows that share their keys have no errors.
     """
 
     def by_key(lines: Sequence[Values]) -> dict[tuple[Any, ...], Values | None]:
@@ -188,7 +195,11 @@ def errors_of_rows(
 def evaluated(
     compute: Callable[[Mapping[str, Any]], Any], lines: Sequence[Mapping[str, Any]], tables: Mapping[str, NDArray[Any]]
 ) -> list[list[Any]]:
-    """Return a computed column in every table: for each line its values."""
+    """Return a computed column in every simulated table: for each line, its values over the simulations.
+
+    ``compute`` maps a line to the value; ``tables`` has the simulated values of each aggregate, with a column for each
+    line.
+    """
     result = []
     for place, line in enumerate(lines):
         samples = zip(*(values[:, place].tolist() for values in tables.values()), strict=True)
@@ -197,7 +208,7 @@ def evaluated(
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number, and no truth value."""
+    """Return whether a value is a finite number other than True and False."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -211,7 +222,9 @@ _ONE_SIDED_SQL = (
 
 
 def chosen_confidence(shown: int, groups: int) -> float:
-    """Return the confidence of the ± of each of ``shown`` rows that were chosen among ``groups``.
+    """Return the confidence 1 - 0.05 k / m for the ± of each of k = ``shown`` rows that were chosen by their noisy
+    numbers among m = ``groups``, so that at most 5 % of the shown rows are expected outside (Benjamini & Yekutieli
+    2005). Where all are shown, it is 0.95.
 
     >>> chosen_confidence(3, 366) > 0.9995, chosen_confidence(5, 5)
     (True, 0.95)
@@ -220,7 +233,8 @@ def chosen_confidence(shown: int, groups: int) -> float:
 
 
 def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
-    """Return whether SQL on noisy tables keeps rows by their numbers, rather than by the keys of ``groups``."""
+    """Return whether SQL on noisy tables keeps rows by noisy numbers (in WHERE, HAVING, QUALIFY, or ORDER BY with
+    LIMIT), rather than by the keys in ``groups`` alone."""
     tree, known = nodes.parsed(sql), {name.casefold() for name in groups}
     conditions: list[exp.Expr] = list(tree.find_all(exp.Where, exp.Having, exp.Qualify))
     conditions += [
@@ -256,7 +270,7 @@ class NoisyColumns(NamedTuple):
 
 
 class Unprocessed(NamedTuple):
-    """Several noisy tables as one, and what to say of it."""
+    """Several noisy tables as one, with the note that explains it."""
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
@@ -267,14 +281,17 @@ class Unprocessed(NamedTuple):
 
 
 def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
-    """Stack the noisy tables. Columns with equal name and type become one, which is NULL, without an error, in rows of
-    tables without it. If there are several tables, a first column has the number of the table."""
+    """Return noisy tables below one another as one table.
+
+    Columns with equal name and type become one column, which is NULL in the rows of tables without it. If there are
+    several tables, a first column has the number of the table.
+    """
     several = len(tables) > 1
     columns = list(dict.fromkeys(column for table in tables for column in table.types.items()))
     taken = {_NUMBER} if several else set()
     names: dict[tuple[str, Type], str] = {}
     for name, kind in columns:
-        names[name, kind] = _free(name, taken)
+        names[name, kind] = unique(name, taken, normalize=str)
         taken.add(names[name, kind])
     rows: list[tuple[Any, ...]] = []
     for number, table in enumerate(tables, 1):
@@ -298,7 +315,8 @@ def _below_one_another(
     tables: Sequence[NoisyColumns],
     known: Sequence[Mapping[str, Sequence[float | None]]],
 ) -> dict[str, tuple[float | None, ...]]:
-    """Stack what is ``known`` of each column (errors, probabilities); None in rows of tables without it."""
+    """Return what is ``known`` of the columns of several tables (errors or probabilities) below one another, by the
+    column's name in the stacked table; None in the rows of tables without it."""
     result: dict[str, tuple[float | None, ...]] = {}
     for (name, kind), shown in names.items():
         of_tables = [
@@ -313,22 +331,13 @@ def _below_one_another(
     return result
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
-    """Return the name, with a number after it where it is taken."""
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free
-
-
 _CHOSEN_BY_NOISE = Note("chosen_by_noise")
 _ONE_SIDED = Note("one_sided")
 
 
 @dataclass(frozen=True)
 class NoisyAggregation:
-    """The noisy table of one private aggregation, with the plan and the context that it was made by."""
+    """The noisy table of one private aggregation, with its plan and the context of its statements."""
 
     plan: AggregationPlan
     context: StatementContext
@@ -336,11 +345,12 @@ class NoisyAggregation:
 
     @property
     def groups(self) -> list[str]:
-        """The names of its groups."""
+        """The names of the grouping columns."""
         return [group.name for group in self.plan.query.groups]
 
     def rows(self, answers: Mapping[str, list[Any]], options: ReleaseOptions) -> list[tuple[Any, ...]]:
-        """Return the rows of the noisy table: the keys, and the answers, rounded or nonnegative as the options say."""
+        """Return the rows of the noisy table: the keys, then the answers, rounded or made nonnegative as the options
+        say."""
         adjusted = [
             [_adjusted(value, aggregate, options) for value in answers[name]]
             for name, aggregate in self.plan.query.aggregates.items()
@@ -349,8 +359,8 @@ class NoisyAggregation:
 
 
 def rehearse_sql(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessedTable | None:
-    """Run the SQL of a question on made-up noisy tables, so that DuckDB refuses it before the charge, and return the
-    result; None where a question has no SQL."""
+    """Return the columns that the SQL around the aggregations makes of made-up noisy tables, so that DuckDB refuses it
+    before the charge; None where a question has no such SQL."""
     if plan.query.post is None:
         return None
     from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
@@ -364,7 +374,8 @@ def rehearse_sql(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> Po
 
 
 def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
-    """Return the columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
+    """Return the columns of a question's answer that SQL around the aggregations makes, without an engine; None where
+    a question has no such SQL."""
     return rehearse_sql(plan, [without_engine(part) for part in plan.parts])
 
 
@@ -394,24 +405,18 @@ def shape_answer(
     by_noise = any(_uses(item, plan.query.aggregates) for item in (shape.having, *ordered) if item is not None)
     confidence = chosen_confidence(len(kept), len(lines)) if by_noise else CONFIDENCE
     every_note += [_CHOSEN_BY_NOISE] if confidence > CONFIDENCE else []
-    known_errors = _errors_at(released[0], confidence)
-    errors = {
-        name: tuple(known_errors[column.name][line["\0place"]] for line in kept)
-        for name, column in shown.items()
-        if isinstance(column, Column) and column.name in known_errors
-    }
-    probabilities = {
-        name: tuple(noisy.probabilities[column.name][line["\0place"]] for line in kept)
-        for name, column in shown.items()
-        if isinstance(column, Column) and column.name in noisy.probabilities
-    }
+
+    def of_kept_rows(known: Mapping[str, Sequence[float | None]]) -> dict[str, tuple[float | None, ...]]:
+        """Return what is ``known`` of the noisy table's columns for the kept rows and the shown columns."""
+        return {
+            name: tuple(known[column.name][line["\0place"]] for line in kept)
+            for name, column in shown.items()
+            if isinstance(column, Column) and column.name in known
+        }
+
+    errors = of_kept_rows(_errors_at(released[0], confidence))
     errors |= _simulated_errors(plan, noisy, options, lines, kept, shown, confidence)
     errors = {name: errors[name] for name in shown if name in errors}
-    limit_errors = {
-        name: tuple(noisy.limit_errors[column.name][line["\0place"]] for line in kept)
-        for name, column in shown.items()
-        if isinstance(column, Column) and column.name in noisy.limit_errors
-    }
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
     by_law = {
         name for name, item in plan.query.aggregates.items() if item.kind not in SIMPLE and types[name] == "number"
@@ -431,8 +436,8 @@ def shape_answer(
         cost,
         tuple(every_note),
         interval=options.interval,
-        probabilities=probabilities,
-        limit_errors=limit_errors,
+        probabilities=of_kept_rows(noisy.probabilities),
+        limit_errors=of_kept_rows(noisy.limit_errors),
     )
 
 
@@ -484,7 +489,8 @@ def _simulated_errors(
 
 
 def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequence[float | None]]:
-    """Return the errors of a noisy table at a confidence; those of quantiles and extremes stay as they are."""
+    """Return the errors of a noisy table's columns at a confidence; those of quantiles and extremes, which are computed
+    at 95 % only, are unchanged."""
     if confidence == CONFIDENCE:
         return item.noisy.errors
     result = dict(item.noisy.errors)
@@ -496,7 +502,7 @@ def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequen
 
 
 def _uses(item: Expression, names: Mapping[str, object]) -> bool:
-    """Return whether an expression uses a column of one of these names."""
+    """Return whether an expression refers to a column with one of these names."""
     return any(column.name in names for column in columns(item))
 
 
@@ -508,7 +514,8 @@ def _post_processed(
     notes: list[Note],
     public: PublicRows | None,
 ) -> Answer:
-    """Return the answer that the question's SQL computes from the noisy tables; these, stacked, if it fails."""
+    """Return the answer that the SQL ``post`` computes from the noisy tables; if it fails on them, these tables below
+    one another."""
     from dither.tables.query import postprocess
 
     result = postprocess.run_on_any_numbers(
@@ -544,7 +551,7 @@ def _post_processed(
 def _unprocessed_answer(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
-    """Return the noisy tables, one below the other, as the answer to a question whose SQL failed after the charge."""
+    """Return the noisy tables below one another, as the answer to a question whose SQL failed after the charge."""
     tables = []
     for item in released:
         rows = item.rows(item.noisy.answers, options)
@@ -575,11 +582,11 @@ def _errors_after(
     one_sided: bool,
     public: PublicRows | None,
 ) -> dict[str, tuple[float | None, ...]] | None:
-    """Return the errors of the columns of a SQL result: known for columns of the noisy tables, and otherwise found by
-    running the SQL on simulated tables; None where that is not possible.
+    """Return the errors of the columns of a SQL result by name; None where none is known.
 
-    A column that depends on an aggregate whose noise has no known law (a quantile, a mode) has no error, and neither
-    has one that is computed where noise moves results to one side.
+    Columns that the SQL passes on unchanged keep their errors. Those of computed columns come from running the SQL on
+    simulated noisy tables. There are none for columns that depend on an aggregate whose noise has no known law (a
+    quantile, a mode), for SQL with functions that noise biases (``one_sided``), and where the SQL is too slow.
     """
     from dither.tables.query import postprocess
 
@@ -606,8 +613,8 @@ def _errors_after(
         return passed_on or None
 
     def tables(k: int | None, without_law: bool = True) -> list[list[tuple[Any, ...]]]:
-        """Return simulated tables number ``k`` (None: the noisy ones); without_law False makes aggregates without a
-        known law of noise NULL."""
+        """Return the rows of the noisy tables in simulation ``k`` (None: as released); with ``without_law`` False,
+        aggregates whose noise has no known law are NULL."""
         every = []
         for item, possible in zip(released, drawn, strict=True):
             answers = dict(item.noisy.answers)
@@ -624,7 +631,7 @@ def _errors_after(
     try:
         with postprocess.IsolatedDatabase(post, *types, public=public) as database:
             same, without, *samples = database.run_each([tables(None), tables(None, False), *map(tables, range(count))])
-    except Exception:  # it takes too long, or fails on tables as they might have been
+    except Exception:  # it takes too long, or fails on a simulated table
         return passed_on or None
     if _fingerprint(same) != _fingerprint(result.rows):
         return passed_on or None
@@ -639,13 +646,15 @@ def _errors_after(
 
 
 def _is_steady(place: int, rows: Sequence[Sequence[Any]], samples: Sequence[Sequence[Sequence[Any]]]) -> bool:
-    """Return whether a column has the same values in all samples as in the answer, so that it can identify rows."""
+    """Return whether column ``place`` has no values in the samples that the answer lacks, so that it can identify
+    rows."""
     known = {row[place] for row in rows}
     return all(row[place] in known for sample in samples for row in sample)
 
 
 def _fingerprint(rows: Sequence[Sequence[Any]], *places: int) -> Counter[tuple[str, ...]]:
-    """Return the rows as a multiset, restricted to these columns if any are given, with numbers to nine digits."""
+    """Return the rows as a multiset of texts, with floats to nine digits, to compare tables regardless of order;
+    restricted to the columns ``places`` if there are any."""
     kept = [[row[place] for place in places] if places else row for row in rows]
     return Counter(tuple(f"{item:.9g}" if isinstance(item, float) else repr(item) for item in row) for row in kept)
 
@@ -656,8 +665,9 @@ def _passed_on(
     known_of: Sequence[Mapping[str, Sequence[float | None]]],
     worst: Callable[[list[float]], float],
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return what is ``known_of`` noisy tables (errors, probabilities) for columns that the SQL passed on unchanged:
-    each row has a group's keys and its answer. ``worst`` decides where several tables have that answer."""
+    """Return what is ``known_of`` the noisy tables (errors or probabilities) for those columns of a SQL result that the
+    SQL passed on unchanged: in each row they equal the answer of the group whose keys are in the row. Where several
+    tables have that answer, ``worst`` (max or min) decides."""
     shown = set(result.names)
     parts = [(item, known) for item, known in zip(released, known_of, strict=True) if set(item.groups) <= shown]
     places_of = [{key: place for place, key in enumerate(item.noisy.keys)} for item, _ in parts]
@@ -680,8 +690,8 @@ def _passed_on(
 
 
 def _types(plan: AggregationPlan, context: StatementContext, integer: bool = False) -> dict[str, Type]:
-    """Return the types of the columns of the noisy table, from the plan alone: the same when no group is shown; with
-    ``integer`` counts and sums are whole numbers."""
+    """Return the types of a noisy table's columns by name, from the plan alone, so that they do not depend on the
+    groups shown; with ``integer`` counts and sums are integers."""
     types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped, strict=True)}
     for name, aggregate in plan.query.aggregates.items():
         types[name] = "integer" if integer and aggregate.kind in SIMPLE else answer_type(plan, aggregate)
@@ -689,7 +699,7 @@ def _types(plan: AggregationPlan, context: StatementContext, integer: bool = Fal
 
 
 def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
-    """Return a count or sum raised to 0 or rounded to a whole number, as the options say; other values unchanged."""
+    """Return a count or sum with negative values set to 0, and rounded, as the options say; other values unchanged."""
     if isinstance(value, list):
         return [_adjusted(item, aggregate, options) for item in value]
     if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
@@ -699,14 +709,16 @@ def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
 
 
 def _held_by(declared: Type | None, values: list[Any]) -> Type:
-    """Return the declared type; numbers where whole numbers were declared and one is beyond 64 bits, and so a float."""
+    """Return the type of a column's values: the declared one, but "number" where an integer exceeded 64 bits and became
+    a float; for None the common type of the values."""
     if declared is None:
         return _kind(values)
     return "number" if declared == "integer" and any(isinstance(value, float) for value in values) else declared
 
 
 def _kind(values: list[Any]) -> Type:
-    """Return the type that all values have; numbers for a mixture of them, text for any other."""
+    """Return the common type of values other than NULL: "number" for integers and floats together, "text" for other
+    mixtures."""
     kinds: dict[type, Type] = {
         bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
     }  # fmt: skip
@@ -715,7 +727,8 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return an answer's notes on one aggregation: its limits, its small groups, its levels."""
+    """Return the notes on one aggregation: its limits, the threshold of small groups, a row for other groups, and that
+    levels were made consistent."""
     result = [*plan_notes(plan)]
     if plan.selection is not None:
         result.append(Note("small_groups", {"people": plan.selection.threshold}))

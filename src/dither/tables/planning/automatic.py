@@ -120,7 +120,8 @@ def unstated_limits(
 
 
 def with_provisional_bounds(query: Query) -> Query:
-    """Return the question with stand-ins for bounds that are chosen later: enough to plan and to charge."""
+    """Return the question with the bounds (0, 1) in place of those that are chosen after the charge, with which it can
+    be planned."""
     return _bounded(
         query, {name: (0.0, 1.0) for name, aggregate in query.aggregates.items() if aggregate.bounds == "auto"}
     )
@@ -136,8 +137,8 @@ def _bounded(query: Query, bounds: dict[str, tuple[float, float]]) -> Query:
 
 
 class Choices(NamedTuple):
-    """What was chosen privately: the question with bounds, the limits, the aggregates for which no bounds were found,
-    how much the limits leave out, and what to say of all of it.
+    """What was chosen privately for one aggregation: the query with its bounds, the limits (None: stated), the norm,
+    the aggregates ``without_bounds``, the share of rows that the limits leave out, and notes on all of it.
     """
 
     query: Query
@@ -160,7 +161,8 @@ class Choices(NamedTuple):
 
 
 def stand_in(plan: AggregationPlan) -> Choices:
-    """Return choices as they might be, to try what is done with them before anything is charged."""
+    """Return stand-ins for private choices (limits of 1), with which the steps after them are tried before the
+    charge."""
     groups, rows = (1 if name in plan.automatic else None for name in ("max_groups", "max_rows"))
     return Choices(plan.query, groups, rows, plan.limits.norm, (), None, [])
 
@@ -172,8 +174,11 @@ def choose_limits(
     run: Callable[[Statement], list[Any]],
     either_norm: bool = False,
 ) -> Choices:
-    """Choose unstated limits and bounds privately, each for its share of the budget; with ``either_norm``, also choose
-    between Laplace and normal noise, by the norm that bounds people better."""
+    """Return limits and bounds chosen privately from noisy histograms, each for its share of the plan's budget.
+
+    ``query`` is the question with ``"auto"`` for bounds that are not stated, and ``run`` runs a statement. With
+    ``either_norm`` the choice of the limit also decides between Laplace noise (l1 norm) and normal noise (l2 norm).
+    """
     notes: list[Note] = []
     groups = rows = None
     clipped_share = memberships = None
@@ -239,8 +244,12 @@ def choose_limits(
 
 
 def _is_sketched(plan: AggregationPlan, rows_are_chosen: bool) -> bool:
-    """Return whether values were sketched, the rows of a profile's people are learned, or counts and sums of all rows
-    can be corrected by the histogram of people: where keys are not public, rows are also left out with groups."""
+    """Return whether limits and corrections come from a sketch of the rows (:mod:`dither.tables.planning.sketch`).
+
+    That is so if values are sketched, if the profile asks for a histogram of people, or if a limit on rows is chosen
+    and answers can be corrected by its histogram. They cannot with private keys, where rows are also left out with
+    their groups.
+    """
     if any(name.startswith(VALUES_OF) for name in plan.automatic):
         return True
     if plan.profiled is not None:
@@ -250,12 +259,12 @@ def _is_sketched(plan: AggregationPlan, rows_are_chosen: bool) -> bool:
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:
-    """Return what the limit on rows and the choice of a person's groups leave out together; None if one of them is
-    unknown.
+    """Return the share of rows that the limits on rows and on groups leave out together; None where the share of groups
+    (``memberships``) is unknown but needed.
 
-    Where keys are public, every row counts in its group, and the limit on rows is the only one. Otherwise rows are also
-    left out with the groups that a person does not count in: how many is not known, since the people with many groups
-    need not be those with many rows. What is beyond the limit on rows is left out in any case.
+    With public keys only the limit on rows applies. With private keys, rows are also left out with the groups in which
+    their person does not count. Their number is unknown, since people with many groups need not have many rows, so the
+    share is at least that of the limit on rows.
     """
     if plan.selection is None:
         return rows
@@ -272,8 +281,9 @@ def _beyond_stated_limits(
     rows: ClippedShare | None,
     memberships: ClippedShare | None,
 ) -> tuple[ClippedShare | None, ClippedShare | None, Fraction]:
-    """Return the shares of rows and of people's groups beyond the limits (None: does not apply), and what each
-    histogram cost. ``rows`` and ``memberships`` are given where private choices of limits revealed them."""
+    """Return the shares of rows and of people's groups beyond the limits (None: not asked about), and the epsilon of
+    each histogram that they come from. ``rows`` and ``memberships`` are known already (not None) where private choices
+    of limits have measured them."""
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     limits = replace(plan.limits, groups=chosen_groups or plan.max_groups)
     by_groups = bool(plan.query.groups) and memberships is None and (plan.selection is not None or "people" in kinds)
@@ -308,9 +318,9 @@ def _rows_limit(
 
 
 def _normal_noise_of_one(plan: AggregationPlan) -> float:
-    """Return the standard deviation of :func:`_noise_of_one` if a plan of Laplace noise took normal noise instead.
+    """Return the standard deviation of :func:`_noise_of_one` if the plan used normal instead of Laplace noise.
 
-    Normal noise of a share of the budget is larger by one over the root of the share.
+    A measurement with a share s of the budget has normal noise that is 1 / sqrt(s) times that of the whole budget.
     """
     epsilon, delta = plan.guarantee.exact
     left = epsilon - sum(plan.automatic.values(), Fraction(0))
@@ -320,17 +330,19 @@ def _normal_noise_of_one(plan: AggregationPlan) -> float:
 
 
 def _most_groups(plan: AggregationPlan) -> int:
-    """Return the number of groups that public keys allow; a large constant where keys are private."""
+    """Return the number of groups that public keys allow, at most :data:`MAX_TOTAL`, which is also that of private
+    keys."""
     return min(number_of_groups(plan.keys, plan.ties, private=MAX_TOTAL), MAX_TOTAL)
 
 
 def _assumed_groups(plan: AggregationPlan) -> int:
-    """Return over how many groups omitted rows are spread: all public keys, or an assumed number of private ones."""
+    """Return the number of groups over which omitted rows are spread: that of public keys, counting 100 for each column
+    with private keys."""
     return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), MAX_TOTAL)
 
 
 def _noise_of_one(plan: AggregationPlan) -> float:
-    """Return the standard deviation of the noise in rows, if one person counts for one row."""
+    """Return the standard deviation of an answer's noise, in rows, for a limit of one row per person."""
     if plan.measures:  # a row changes a sum by a quarter of the largest value, say, and everything else by 1
         measure, noise = next(iter(plan.measures.items()))
         row = float(measure.sensitivity(plan.limits)) / (4 if measure.kind == "sum" else 1)
@@ -345,11 +357,12 @@ def _bounds(
     run: Callable[[Statement], list[Any]],
     notes: list[Note],
 ) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], Fraction, dict[str, Correction]]:
-    """Return bounds of the aggregates that have none, the names of those without bounds in reach, the epsilon of second
-    histograms, and corrections for what bounds leave out of values without public ones.
+    """Return privately chosen bounds by aggregate, the names of aggregates for which none were found, the epsilon spent
+    on second histograms, and corrections for values beyond the bounds, where the card has no bounds.
 
-    Without bounds there is no answer, so that what is left for it would be lost. A share of that is spent on a second
-    histogram where the first one shows none: the cost of the question, which is charged already, stays the same.
+    Without bounds there is no answer, and the budget for it would be wasted. So where a first histogram shows no
+    bounds, a share of that budget pays for a second one; the cost of the question stays the same. Notes are appended
+    to ``notes``.
     """
     bounds: dict[str, tuple[float, float]] = {}
     corrections: dict[str, Correction] = {}
@@ -408,9 +421,13 @@ def _with_tails(
     plan: AggregationPlan,
     aggregate: Aggregate,
 ) -> tuple[ChosenBounds, Correction]:
-    """Return bounds of values without public ones that also reach over a gap, to bins that noise of this ``scale``
-    alone fills with a probability of :data:`_OVER_A_GAP`; and how uncertain that makes an answer what may be beyond
-    them, by the model of values that profiles have (:mod:`dither.tables.planning.table_model`)."""
+    """Return the chosen bounds, extended over empty bins to filled ones, and the uncertainty of an answer because of
+    values beyond them.
+
+    ``people`` is the noisy histogram with noise of this ``scale``. A bin counts as filled above what noise alone
+    exceeds in any bin with a probability of :data:`_OVER_A_GAP`. The uncertainty comes from the model of values that
+    profiles use (:mod:`dither.tables.planning.table_model`); the answer itself is not corrected.
+    """
     from dither.tables.card.profile import NoisyHistogram
     from dither.tables.planning import choose
     from dither.tables.planning.table_model import People, Values  # which need what is here
@@ -449,7 +466,7 @@ def _with_tails(
 
 
 def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ...], bool, bool]:
-    """Return the edges among which bounds of a value are chosen, whether it is a whole number, and whether the first
+    """Return the edges among which the bounds of a value are chosen, whether its type is integer, and whether the first
     and the last edge are the card's bounds."""
     typed = expressions.compile(value, find)
     stated = expressions.public_interval(value, find)
@@ -458,8 +475,8 @@ def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ..
 
 
 def unseen_bounds_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return, before the charge, a note for each aggregate whose bounds may not be found, with the fewest people for
-    whom a second histogram finds bounds of similar values."""
+    """Return a note for each aggregate whose bounds may not be found, with the fewest people with similar values for
+    whom a second histogram would find them; it is computed before the charge."""
     result = []
     find = plan.find
     names = [name for name in plan.query.aggregates if plan.automatic.get(BOUNDS_OF + name)]
@@ -548,8 +565,8 @@ def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: flo
 def _beyond(
     expected: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows beyond each limit, and their variance, for each of the ``expected`` histograms; half of the
-    people of a bin are at either of the two points of :func:`_points`."""
+    """Return the number of rows beyond each limit and its variance (numbers of people being Poisson), for each of the
+    ``expected`` histograms of people. Half of the people of a bin are at either point of :func:`_points`."""
     beyond = np.maximum(_points()[None, :, :] - limits[:, None, None], 0.0)
     out, variances = expected @ beyond.mean(axis=2).T, expected @ (beyond**2).mean(axis=2).T
     return np.maximum(out, 0.0), np.maximum(variances, 0.0)
@@ -601,7 +618,7 @@ def _sum_exceeds(width: int, threshold: float) -> float:
 
 
 def people_seen(epsilon: Fraction) -> int:
-    """Return how many people in one bin are seen in 95 of 100 histograms: fewer may not be. It is public.
+    """Return the smallest number of people in one bin that a noisy histogram shows with a probability of 95 %.
 
     >>> people_seen(Fraction(1, 10))
     159
@@ -617,10 +634,12 @@ def undetected(epsilon: Fraction) -> Note:
 
 
 def _last_seen(scaled: NDArray[np.float64]) -> int | None:
-    """Return the bin at which the last window of bins with people for certain begins; None if there is none.
+    """Return the first bin of the last window of bins whose sum exceeds its threshold, so that it has people for
+    certain; None if no window does. ``scaled`` counts are in units of the noise's scale.
 
-    Windows are sums of 1, 2, 4 and 8 bins (:func:`thresholds`). The last one of four bins is taken, since a tail is
-    known best from a few bins, unless a window of another width begins much farther, or a single bin later.
+    Windows are sums of 1, 2, 4 and 8 bins (:func:`thresholds`). The last window of four bins is taken, since a few
+    bins show best how a tail falls off, unless one of another width begins more than four bins later, or a single bin
+    any later.
     """
     starts = {
         width: int(places[-1])
@@ -635,9 +654,10 @@ def _last_seen(scaled: NDArray[np.float64]) -> int | None:
 
 
 class _Possible(NamedTuple):
-    """Histograms of people that may have led to a noisy one, with the logarithms of their probabilities, up to a term.
+    """Histograms of people without noise that are compatible with a noisy one (rows of ``expected``), and the
+    logarithms of their probabilities up to a common term (``logs``).
 
-    Before the bin ``start`` they are the noisy numbers themselves; None if no bin is filled beyond doubt.
+    Before the bin ``start`` all of them equal the noisy histogram; None if no bin has people for certain.
     """
 
     expected: NDArray[np.float64]
@@ -646,12 +666,13 @@ class _Possible(NamedTuple):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Their probabilities."""
+        """The probabilities of the histograms."""
         return probabilities(self.logs)
 
 
 def probabilities(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return probabilities by their logarithms up to a common term: of any size, since the largest becomes 0.
+    """Return normalized probabilities from their logarithms up to a common term, without overflow for logarithms of any
+    size.
 
     >>> probabilities(np.array([-1e9, -1e9, -2e9])).tolist()
     [0.5, 0.5, 0.0]
@@ -662,7 +683,8 @@ def probabilities(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
-    """Return histograms without noise that may have led to this noisy one: those by which a limit is chosen."""
+    """Return the histograms without noise that are compatible with a noisy histogram of people which cost ``epsilon``,
+    with their probabilities; limits are chosen by these."""
     scaled = people * float(epsilon)
     start = _last_seen(scaled)
     expected, logs = _humps(scaled) if start is None else _tails(scaled, start)
@@ -670,11 +692,11 @@ def without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
 
 
 def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return possible histograms, in units of the noise's scale, with tails from ``start`` on, and the logarithms of
+    """Return possible histograms with tails from bin ``start`` on, in units of the noise's scale, and the logarithms of
     their probabilities.
 
-    Up to the last bins that are filled beyond doubt, the noisy numbers are good enough. Beyond, tails of the form
-    ``level * exp(-a i - b i^2)`` are weighed by the likelihood of the noise that they imply, all else being equal. They
+    Before ``start``, where bins have people for certain, they are the noisy histogram. From there on, tails of the form
+    ``level * exp(-a i - b i^2)`` have a uniform prior and the likelihood of the Laplace noise that they imply. They
     fall at least as fast as the tail of a Pareto law with exponent 1.5.
     """
     i = np.arange(len(people) - start, dtype=np.float64)
@@ -691,12 +713,12 @@ def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64]
 
 
 def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return possible histograms and the logarithms of their probabilities where no bin clearly has people: few people
-    or little epsilon.
+    """Return possible histograms and the logarithms of their probabilities, for a noisy histogram in which no bin has
+    people for certain: few people or little epsilon.
 
-    The people are then somewhere, in a hump of the form ``exp(-(i - center)^2 / (2 width^2))``: a log-normal law, which
-    is nearly constant where the width is small. Humps are weighed by the likelihood of the noise that they imply, and
-    by where they are: twice the rows are a quarter as likely.
+    Each is a log-normal law of the number of rows: people in the shape ``exp(-(i - center)^2 / (2 width^2))`` over the
+    bins i. Its probability is the likelihood of the Laplace noise that it implies, times a prior in which a center
+    with twice the rows is a quarter as likely.
     """
     i = np.arange(len(people), dtype=np.float64)
     center, width = (axis.ravel()[:, None] for axis in np.meshgrid(_CENTERS, _WIDTHS, indexing="ij"))
@@ -788,21 +810,25 @@ def estimate_clipped_share(people: Floats, epsilon: Fraction, limit: float, most
 
 
 def _last_of_first(excluded: NDArray[np.bool_], shares: Floats, otherwise: float) -> float:
-    """Return the last share before the first one that is not excluded; ``otherwise`` if the first is not."""
+    """Return the last of the leading ``shares`` that are all excluded; ``otherwise`` if the first one is not."""
     number = int(np.argmin(np.append(excluded, False)))
     return float(shares[number - 1]) if number else otherwise
 
 
 def _excess(rows: Floats, limit: float) -> Floats:
-    """Return ``g_s(n) = max(n - limit, 0) - s n`` at these numbers n of rows, a line for each share s in _SHARES."""
+    """Return ``g_s(n) = max(n - limit, 0) - s n`` for each share s of :data:`_SHARES` (lines) and number n of ``rows``
+    (columns); infinity for infinite n."""
     with np.errstate(invalid="ignore"):
         excess = np.maximum(rows - limit, 0.0) - _SHARES[:, None] * rows
     return np.where(np.isinf(rows), math.inf, excess)
 
 
 def _noise_of_sum(weights: Floats, doubt: float) -> Floats:
-    """Return, for each line of weights, a bound that the weighted sum of Laplace variables of scale 1 exceeds with
-    probability at most ``doubt``: Chernoff's, with exponents ``l = _TRIED / max |w|``."""
+    """Return, for each line w of weights, a bound that the sum of w_i times Laplace variables of scale 1 exceeds with
+    probability at most ``doubt``.
+
+    It is Chernoff's bound, the least over l of (-sum log(1 - (l w_i)^2) - log doubt) / l, with l = _TRIED / max |w|.
+    """
     largest = np.maximum(np.abs(weights).max(axis=1), 1e-12)
     relative = (weights / largest[:, None])[:, :, None] * _TRIED
     bounds = (-np.log1p(-np.square(relative)).sum(axis=1) - math.log(doubt)) / _TRIED
@@ -824,7 +850,8 @@ _QUANTILE = 1.645
 
 
 class ChosenBounds(NamedTuple):
-    """Bounds, the share of values beyond them, and the most that it may be with 95 % confidence."""
+    """Chosen bounds, the estimated ``share`` of values beyond them, and an upper limit ``most`` of that share with 95 %
+    confidence."""
 
     low: float
     high: float
@@ -835,7 +862,7 @@ class ChosenBounds(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """No bounds could be found; how many times the epsilon might have been enough, None if nobody knows."""
+    """No bounds were found; ``factor`` times the epsilon might have sufficed, None if that is unknown."""
 
     factor: float | None
 
@@ -893,7 +920,8 @@ def least_seen(mechanism: Laplace, bins: int) -> float:
 
 
 def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, total: float, bounded: bool) -> int:
-    """Return the last bin inside the bounds, from the ``filled`` one upward: while the next may hold many values."""
+    """Return the last bin inside the bounds, going up from the bin ``filled`` as long as the next bin exceeds ``least``
+    or, if the edges end at public bounds (``bounded``), too many values may lie beyond it."""
     last, bins = filled, len(noisy)
     while last + 1 < bins and (
         noisy[last + 1] > least or (bounded and _may_hold_many(noisy[last + 1 :], scale, total))
@@ -903,7 +931,8 @@ def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, tot
 
 
 def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> bool:
-    """Return whether the bins beyond bounds may hold too many values to be clipped: 1 % near them, or 5 % in all."""
+    """Return whether the bins beyond bounds may hold too many of ``total`` values to be clipped: more than 1 % in the
+    next four bins or 5 % in all, with 95 % confidence for noise of this ``scale``."""
     near = beyond[:_NEAR]
     return (
         float(near.sum()) + _noise_of_bins(len(near), scale) > _NEAR_SHARE * total
@@ -912,5 +941,6 @@ def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> boo
 
 
 def _noise_of_bins(width: int, scale: float) -> float:
-    """Return what the noise of a sum of ``width`` bins exceeds with a probability of 5 %."""
+    """Return a bound that the noise of a sum of ``width`` bins, each with Laplace noise of this ``scale``, exceeds with
+    a probability of at most 5 %."""
     return _QUANTILE * math.sqrt(2 * width) * scale

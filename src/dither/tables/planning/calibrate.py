@@ -64,10 +64,11 @@ _MANY_GROUPS = 16
 
 
 def plan_question(query: Query, card: Card, options: ReleaseOptions) -> QuestionPlan:
-    """Return the plan of a question, checked as far as it can be without compiling it.
+    """Return the plan of a question: for the epsilon of the options or of the query, or for the wanted error; refuse a
+    question that cannot be planned.
 
-    Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
-    they are one vector of it, which takes less noise than a share for each.
+    The private aggregations of a question share its epsilon and delta equally. If all of them use normal noise, they
+    are released as one vector, which takes less noise than separate shares.
     """
     if query.is_public:
         return QuestionPlan((), query)
@@ -95,6 +96,7 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Question
         parts = _choosing_together(parts)
 
     def at(epsilon: object) -> QuestionPlan:
+        """Return the plan of the question at this epsilon."""
         whole = arguments.epsilon(epsilon)
         check_least(card.min_epsilon, PureDP(whole))
         return QuestionPlan((_planned(parts[0], whole, delta),)) if len(parts) == 1 else _sharing(parts, whole, delta)
@@ -146,7 +148,8 @@ def _check_population(query: Query) -> None:
 
 
 def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bounds: SharedBounds | None) -> Aggregation:
-    """Return a private aggregation of a question: its keys, what is chosen privately, and stand-ins for that."""
+    """Return a private aggregation of a question before it has a budget: its public keys, which limits and bounds are
+    chosen privately or by the profile, and stand-ins for these."""
     if query.source is not None:
         card = card_of_question(query, card)
     if options.tails == "any":
@@ -196,8 +199,11 @@ _ADDED = {"count", "count_value", "sum"}
 
 
 def _race(query: Query, card: Card, options: ReleaseOptions, shared_bounds: SharedBounds | None) -> Aggregation:
-    """Return an aggregation of counts and sums whatever the tail: nothing is chosen for it; ``max_rows``, where it is
-    stated, is what anybody has at most in each of ``max_groups`` groups, or of all."""
+    """Return an aggregation of counts and sums for ``tails="any"``, which needs no limit on a person's rows.
+
+    Nothing is chosen privately. A stated ``max_rows`` means that nobody has more rows in a group, in at most
+    ``max_groups`` groups if that is stated, too.
+    """
     known = keys_and_ties(query, card, options.other)
     tails.check(
         query,
@@ -226,8 +232,9 @@ def _race(query: Query, card: Card, options: ReleaseOptions, shared_bounds: Shar
 def _by_profile(
     query: Query, card: Card, max_groups: Any, max_rows: Any, private: bool, may_learn: bool
 ) -> tuple[ProfiledRows | None, Any, Any]:
-    """Return the profile of the rows of an aggregation (None: there is none), and the limits on groups and rows, with 1
-    in place of those that the profile will choose."""
+    """Return what the profile says about an aggregation's rows (None: nothing), and the limits on groups and on rows,
+    with 1 in place of limits that the profile will choose. ``private`` says that some keys are not public, and
+    ``may_learn`` that a histogram of people may be bought."""
     from dither.tables.planning.profiled import CHOSEN, profiled_rows
 
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
@@ -264,7 +271,8 @@ def _without_bounds(query: Query, profiled: ProfiledRows) -> Query:
 
 
 def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> Aggregation:
-    """Return an aggregation with the limits and bounds that the profile chooses at this epsilon."""
+    """Return an aggregation with the limits and bounds that minimize the expected error by the profile at this budget;
+    unchanged without a profile."""
     if asked.profiled is None:
         return asked
     from dither.tables.planning.profiled import mean_errors, settle
@@ -273,6 +281,7 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
     if asked.options.noise == "gaussian" and delta is not None:
 
         def noise_of(share: float) -> float:
+            """Return the standard deviation of normal noise for sensitivity 1 at this epsilon."""
             return float(gaussian_ratio(Fraction(share), delta))
 
     if asked.profiled.to_learn:  # and to be settled then
@@ -291,7 +300,8 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
 
 
 def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> list[Aggregation]:
-    """Return aggregations with the limits and bounds that the profile chooses, the same for those of the same rows."""
+    """Return aggregations with the limits and bounds that the profile chooses at this budget for each; those about the
+    same rows get the same limit."""
     from dither.tables.planning.profiled import with_settled
 
     first: dict[int, Aggregation] = {}
@@ -313,7 +323,8 @@ def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fr
 def _planned(
     asked: Aggregation, epsilon: Fraction, delta: Fraction | None, choices: Mapping[str, Fraction] | None = None
 ) -> AggregationPlan:
-    """Return the plan at this budget; ``choices`` are the epsilons of private choices (None: by their shares)."""
+    """Return the plan of an aggregation at this budget; ``choices`` are the epsilons of its private choices by name
+    (None: their shares of ``epsilon``). Refuse a plan that needs a delta which an account cannot pay."""
     if choices is None:
         choices = {name: epsilon * share for name, share in asked.unstated.items()}
     left = epsilon - sum(choices.values(), Fraction(0))
@@ -343,7 +354,8 @@ def _planned(
 
 
 def _delta_left(asked: Aggregation, delta: Fraction | None) -> Fraction | None:
-    """Return the delta for what is measured: keys that are chosen before take one half."""
+    """Return the delta for the measurements: half of it if keys of the largest groups are chosen before, otherwise all
+    of it."""
     return delta if delta is None or asked.top is None else delta / 2
 
 
@@ -357,7 +369,10 @@ def _may_choose_normal_noise(asked: Aggregation) -> bool:
 
 
 def _sharing(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> QuestionPlan:
-    """Return the plan of several aggregations with equal shares; those of the same rows share a choice of limits."""
+    """Return the plan of a question with several aggregations, each with an equal share of epsilon and delta.
+
+    Aggregations about the same rows choose limits once, for the shares of all of them.
+    """
     share = Fraction(1, len(parts))
     share_of_delta = None if delta is None else delta * share
     if any(part.profiled is not None for part in parts):
@@ -389,7 +404,8 @@ def _sharing(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | 
 def _with_normal_noise(
     asked: Aggregation, epsilon: Fraction, delta: Fraction, share: Fraction
 ) -> AggregationPlan | None:
-    """Return the plan as a share of one vector of normal noise; None where some of it has other noise."""
+    """Return the plan of an aggregation as a ``share`` of one vector of normal noise over all aggregations; None if
+    part of it needs other noise or a private choice."""
     if asked.unstated or asked.has_private_keys:
         return None
     normal = replace(asked, options=replace(asked.options, noise="gaussian"))
@@ -398,7 +414,8 @@ def _with_normal_noise(
 
 
 def _spread(plans: Sequence[AggregationPlan]) -> float:
-    """Return the sum of the logarithms of the standard deviations of all measures, to compare plans by."""
+    """Return the sum of the logarithms of the standard deviations of all measures, by which plans are compared: the
+    smaller, the better."""
     return sum(
         math.log(variance_of(noise)) / 2 - math.log(measure.unit(item.limits))
         for item in plans
@@ -407,8 +424,8 @@ def _spread(plans: Sequence[AggregationPlan]) -> float:
 
 
 def _of_same_rows(part: Aggregation, parts: Sequence[Aggregation]) -> list[Aggregation]:
-    """Return the aggregations of the same rows, first the one for which limits are chosen: of rows rather than people,
-    and with the most groups."""
+    """Return the aggregations about the same rows as ``part``, itself included. The first is the one for which limits
+    are chosen: one that does not only count people, with the most grouping columns."""
     members = [other for other in parts if _rows_number(other) == _rows_number(part)]
     counts_rows = [any(item.kind != "people" for item in other.query.aggregates.values()) for other in members]
     order = sorted(range(len(members)), key=lambda i: (not counts_rows[i], -len(members[i].query.groups)))
@@ -416,12 +433,13 @@ def _of_same_rows(part: Aggregation, parts: Sequence[Aggregation]) -> list[Aggre
 
 
 def _rows_number(part: Aggregation) -> int | None:
-    """Return the number of the rows that an aggregation is about; None in a question with one aggregation."""
+    """Return the number that identifies an aggregation's rows; None in a question with one aggregation."""
     return None if part.shared_bounds is None else part.shared_bounds.rows
 
 
 def _choosing_together(parts: Sequence[Aggregation]) -> list[Aggregation]:
-    """Return aggregations that choose limits together with all of the same rows, and bounds each for itself."""
+    """Return aggregations in which every limit that one of them chooses privately is chosen by all about the same rows;
+    bounds are chosen by each for itself."""
     result = []
     for part in parts:
         names = {name for other in _of_same_rows(part, parts) for name in other.unstated if name in automatic.SHARES}
@@ -470,7 +488,7 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
 
 
 def _no_delta(what: str, fix: str) -> InvalidArgument:
-    """Return the refusal of something that costs a delta where the budget has none."""
+    """Return the error for ``what`` costs a delta where the budget has none."""
     expected = f"a budget with a delta, which {what} costs"
     return InvalidArgument("delta", expected, "a budget without one", f"{fix}, or have a delta added to the budget")
 
@@ -503,7 +521,8 @@ def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: f
 
 
 def _larger_error(affordable: QuestionPlan) -> tuple[str, str]:
-    """Return what to ask for instead of an error that is too small: one that a plan of little cost meets."""
+    """Return the advice (for Python and for the command line) to ask for the error that the plan ``affordable``
+    reaches."""
     enough = math.ceil(max(widths(affordable)))
     return fix_by_options(f"pass {{error}} or more, which costs {affordable.cost}", error=enough)
 
@@ -601,7 +620,7 @@ def refuse_counted_groups(plan: QuestionPlan) -> None:
 
 
 def _table(select: exp.Select) -> str:
-    """Return the table that a SELECT reads, where it reads one alone."""
+    """Return the name of the table in a SELECT's FROM; an empty text if there is none, or a subquery."""
     start = select.args.get("from_")
     return start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
 
@@ -612,7 +631,7 @@ def _columns(node: exp.Expr) -> set[str]:
 
 
 def _refusal(part: AggregationPlan, private: list[str]) -> InvalidArgument:
-    """Return the refusal of groups with private keys that are not shown, with what to ask instead."""
+    """Return the error for groups with private keys that SQL uses without showing them, with what to ask instead."""
     keys = ", ".join(private)
     unit = base_of(part.card).unit
     fix = f"COUNT(DISTINCT {private[0]}) counts them; or show {keys} in the answer"
@@ -625,8 +644,10 @@ def _refusal(part: AggregationPlan, private: list[str]) -> InvalidArgument:
 def bounded_together(
     aggregations: Sequence[Query], card: Card, listed_only: bool = False
 ) -> list[tuple[Query, SharedBounds]]:
-    """Return the aggregations of a question, and how they are bounded together. Levels with public keys only become
-    those of rows that have all the keys."""
+    """Return each aggregation of a question with how it is bounded together with the others.
+
+    Levels of ROLLUP or CUBE with public keys are restricted to rows whose keys are all public, so that they add up.
+    """
     keys = [keys_and_ties(query, card_of_question(query, card), listed_only) for query in aggregations]
     sizes = [number_of_groups(known, ties, private=MAX_TOTAL) for known, ties in keys]
     levels: dict[int, tuple[Query, Level]] = {}
@@ -648,7 +669,7 @@ def bounded_together(
 
 
 def _rows(query: Query) -> tuple[object, ...]:
-    """Return what aggregations of the same rows have in common."""
+    """Return a key that is equal for aggregations about the same rows under the same stated limits."""
     source = repr(query.source)  # whose columns are in dictionaries, which have no hash
     return query.where, query.joins, source, query.max_groups, query.max_rows
 
@@ -682,7 +703,7 @@ def _levels(
 
 
 def _all_columns(query: Query) -> list[Expression]:
-    """Return the columns of all levels of which this is one."""
+    """Return the grouping expressions of all levels of the ROLLUP or CUBE that an aggregation belongs to."""
     return [group.value for group in (*query.groups, *query.rolled_up)]
 
 

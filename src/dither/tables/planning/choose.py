@@ -146,8 +146,11 @@ class Known:
         return cls(people, shares, _DIFFERENT)
 
     def left_out(self, limits: Floats) -> tuple[Floats, Floats]:
-        """Return how many rows are beyond each limit, and how uncertain that is: what is expected, to compare limits;
-        of the only one that is possible, how far it may be off with 95 %."""
+        """Return the expected number of rows beyond each limit, and its standard deviation.
+
+        To compare several limits it is that of the possible histograms of people. For a single limit, whose ± is
+        shown, it covers everything that the noise may hide (:meth:`People.hidden`).
+        """
         if len(limits) > 1:
             return self.people.left_out(limits)
         missing, deviation = self.people.hidden(float(limits[0]))
@@ -169,13 +172,18 @@ class Known:
 
 
 def _typical(errors: Floats) -> Floats:
-    """Return the geometric mean over the groups, which are the last axis."""
+    """Return the geometric mean of errors over groups, the last axis: the error of a typical group."""
     result: Floats = np.exp(np.log(np.maximum(errors, 1e-300)).mean(axis=-1))
     return result
 
 
 def _uneven_means(people: People, limits: Floats, alike: float) -> Floats:
-    """Return, for each limit, k times the module's ``sum (a_i - b_i)^2 (r + (1 - r) / N_i)``, r being ``alike``."""
+    """Return, for each limit R, the variance that unequal weights add to a mean, for one person and values of variance
+    1: the expectation of (a - b)^2 (r + (1 - r) / N).
+
+    A person with N rows has the weight a = min(N, R) / E min(N, R) among counted rows and b = N / E N among all rows;
+    r = ``alike`` is the correlation of a person's values. In a group of k people it is divided by k.
+    """
     number, sizes = people.expected[..., None] / people.number, people.sizes[..., None]
     counted = np.minimum(sizes, limits)
     a = counted / (number * counted).sum(axis=(0, 1))
@@ -185,7 +193,8 @@ def _uneven_means(people: People, limits: Floats, alike: float) -> Floats:
 
 
 def _uneven_counts(people: People, limits: Floats, factor: Floats) -> Floats:
-    """Return, for each limit, the variance of ``N - f min(N, R)``, divided by the squared mean of N."""
+    """Return, for each limit R and correction factor f, the mean square of N - f min(N, R) over people with N rows,
+    divided by the squared mean of N: the relative variance that one person adds to a corrected count."""
     number, sizes = people.expected[..., None] / people.number, people.sizes[..., None]
     rest: Floats = (number * (sizes - factor * np.minimum(sizes, limits)) ** 2).sum(axis=(0, 1))
     return rest / (people.rows / people.number) ** 2
@@ -223,7 +232,11 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
 
 
 def _bound_candidates(values: Values, bounds: tuple[float, float], whole: bool) -> tuple[Floats, Floats]:
-    """Return pairs of bounds to try, as arrays of lower and upper ends: the stated ones and quantiles of the values."""
+    """Return pairs of bounds to try, as an array of lower and one of upper bounds.
+
+    They are the stated bounds, quantiles of the values, and points beyond the range that is seen, all within the stated
+    bounds and rounded to three digits (or integers if ``whole``).
+    """
     cut = np.array(_CUT)
     low = {bounds[0], *values.quantile(cut).tolist()}
     high = {bounds[1], *values.quantile(1 - cut).tolist()}
@@ -241,12 +254,13 @@ def _bound_candidates(values: Values, bounds: tuple[float, float], whole: bool) 
 
 
 def _rounded(place: float, bounds: tuple[float, float]) -> float:
-    """Return a bound with three digits, as long as it is within the bounds of the card."""
+    """Return a bound rounded to three digits and clamped to ``bounds``."""
     return min(max(float(f"{place:.3g}"), bounds[0]), bounds[1])
 
 
 def _class_weights(values: Values, people: People, limits: Floats) -> tuple[Floats, Floats]:
-    """Return each class's share of the counted rows (a row for each limit), and its share of all rows."""
+    """Return the share of each class of people (by their number of rows) among counted rows, a line for each limit, and
+    among all rows."""
     sizes = people.sizes
     place = np.searchsorted(np.array(values.sizes[:-1], dtype=np.float64), sizes, side="left")
     counted = people.expected[..., None] * np.minimum(sizes[..., None], limits)
@@ -259,8 +273,8 @@ def _class_weights(values: Values, people: People, limits: Floats) -> tuple[Floa
 
 @dataclass(frozen=True)
 class _Drift:
-    """By how much the mean of what is counted differs from that of all rows, for each limit and each pair of bounds;
-    and the standard deviation of that, by the noise of the profile and because groups differ."""
+    """The difference between the mean of counted rows and that of all rows, for each limit (lines) and pair of bounds
+    (columns), and its standard deviation by the noise of the profile and by differences between groups."""
 
     mean: Floats
     deviation: Floats
@@ -298,14 +312,17 @@ def _clipped(values: Values, low: Floats, high: Floats) -> Floats:
 
 
 def _beyond(low: Floats, high: Floats) -> Callable[[Floats], Floats]:
-    """Return what is cut off a value by each pair of bounds."""
+    """Return the function that maps values to what clipping to each pair of bounds removes from them: a line for each
+    pair."""
     return lambda points: points - np.clip(points, low[:, None], high[:, None])
 
 
 def _clipped_in_groups(known: Known, values: Values, low: Floats, high: Floats) -> Floats:
-    """Return the standard deviation of what bounds change in the mean of a group, which may have other values than all
-    rows: some of what is beyond the bounds differs by group as it does by person (:data:`_BY_GROUP`), up to 1.5 times
-    what there is in all rows."""
+    """Return, for each pair of bounds, the standard deviation of what clipping changes in the mean of a group.
+
+    Two parts add up in squares: a share of the change in all rows, and differences between groups, which are taken to
+    be :data:`_BY_GROUP` of those between people, up to 1.5 times the change in all rows.
+    """
     beyond = values.points - np.clip(values.points, low[:, None], high[:, None])
     variance = beyond**2 @ values.shares - (beyond @ values.shares) ** 2
     share = _BY_GROUP * values.alike**2 if known.different >= _DIFFERENT else 0.0
@@ -323,7 +340,13 @@ def choose_mean(
     whole: bool = False,
     noise: float | None = None,
 ) -> Choice:
-    """Return the best limit and bounds of a mean: bounds within ``bounds``, or these if they are not ``free``."""
+    """Return the limit R and the bounds with the smallest expected error of a corrected mean in a typical group.
+
+    The bounds are ``bounds`` themselves unless they are ``free``, and then lie within them; ``whole`` makes them
+    integers. Errors add up in squares: noise e R h sqrt(2 (1 + m^2)) / W, what bounds and limits change, and unequal
+    weights of people (see the module). ``noise`` is e, None for Laplace noise at ``epsilon``. ``values`` is None where
+    nothing is known of them.
+    """
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     if values is None:
@@ -363,6 +386,7 @@ def choose_mean(
 
 
 def _fixed(bounds: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Return stated bounds in the form of :func:`_bound_candidates`, as the only pair."""
     return np.array([float(bounds[0])]), np.array([float(bounds[1])])
 
 
@@ -377,7 +401,8 @@ def choose_variance(
     whole: bool = False,
     noise: float | None = None,
 ) -> Choice:
-    """Return the best limit and bounds of a variance or, with ``root``, of a standard deviation."""
+    """Return the limit and the bounds with the smallest expected error of a corrected variance or, with ``root``, of a
+    standard deviation, in a typical group. Parameters are those of :func:`choose_mean`."""
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
     if values is None:
@@ -401,6 +426,7 @@ def choose_variance(
     bias = variance - true
 
     def lost(points: Floats) -> Floats:
+        """Return what clipping to each pair of bounds removes from squared distances to the mean."""
         squares = (points - values.mean) ** 2
         return squares - np.minimum(squares, (np.clip(points, low[:, None], high[:, None]) - values.mean) ** 2)
 
@@ -423,15 +449,16 @@ def choose_variance(
 
 
 def pair_scale(kind: str, values: tuple[Values, Values]) -> float:
-    """Return what a correlation is multiplied by."""
+    """Return the factor from a correlation to a statistic of two values: sd(x) sd(y) for a covariance, sd(x) / sd(y)
+    for a slope, 1 for a correlation."""
     first, second = values[0].deviation_of_values, max(values[1].deviation_of_values, 1e-300)
     of_line = {"regr_slope": first / second, "regr_intercept": first * math.hypot(1, values[1].mean / second)}
     return first * second if kind in ("covar_pop", "covar_samp") else of_line.get(kind, 1.0)
 
 
 def _between(values: Values, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the mean and the standard deviation of values held within bounds, as numbers from 0 to 1/2 between them;
-    and the shares of the variance that bounds take away, and leave."""
+    """Return, for each pair of bounds, the mean and the standard deviation of clipped values on the scale on which the
+    bounds are 0 and 1/2, and the shares of the variance that clipping removes and keeps."""
     mean, square = values.held_moments(low, high)
     width = high - low
     left = np.maximum(square - mean**2, 1e-9 * width**2)
@@ -440,7 +467,9 @@ def _between(values: Values, low: Floats, high: Floats) -> tuple[Floats, Floats,
 
 
 def _squared_gradient(a: Floats, b: Floats, s_a: Floats, s_b: Floats, r: float) -> Floats:
-    """Return ``|g|^2`` of :func:`choose_pair`, for values of these means and deviations."""
+    """Return ``|g|^2`` of :func:`choose_pair` for values with the means ``a`` and ``b`` and the standard deviations
+    ``s_a`` and ``s_b``: the squared length of the gradient of C_ab - (r / 2) (C_aa s_b / s_a + C_bb s_a / s_b) by the
+    six measured sums."""
     result = np.zeros_like(a)
     sums = np.array([[1, 1, 1, 1, 1, 1], [1, 0, 0, 0.5, 0.5, 0], [0, 1, 0, 0.5, 0, 0.5]])
     squares = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0, 0]])
@@ -462,13 +491,13 @@ def choose_pair(
     whole: tuple[bool, bool] = (False, False),
     noise: float | None = None,
 ) -> Choice:
-    """Return the same for a covariance, a correlation or a line that predicts the first value from the second.
+    """Return the limit and the bounds of both values with the smallest expected error of a covariance, a correlation,
+    or a least-squares line that predicts the first value from the second. Parameters are those of :func:`choose_mean`.
 
-    All of them are a correlation times standard deviations that the profile knows, and so is what bounds do to them. So
-    errors are those of the correlation r, of which nothing is known (it is taken to be 1/2). With a and b the values
-    between their bounds, from 0 to 1/2, its noise is ``(e R / W) |g| / (s_a s_b)``, where g has the coefficients of the
-    six measured sums in the noise of ``C_ab - (r / 2) (C_aa s_b / s_a + C_bb s_a / s_b)``
-    (:class:`dither.inference.pairs.PairSums`).
+    Each of these statistics is a correlation r times standard deviations that the profile knows, so that errors are
+    those of r, which is unknown and taken to be 1/2. With a and b the values on the scale on which their bounds are 0
+    and 1/2, the noise of r is ``(e R / W) |g| / (s_a s_b)``, where g is the gradient by the six measured sums of
+    ``C_ab - (r / 2) (C_aa s_b / s_a + C_bb s_a / s_b)`` (:class:`dither.inference.pairs.PairSums`).
     """
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise
@@ -520,9 +549,11 @@ def choose_sum(
     whole: bool = False,
     noise: float | None = None,
 ) -> Choice:
-    """Return the best limit and bounds of a sum that is measured ``alone`` or together with a number of values.
+    """Return the limit and the bounds with the smallest expected error of a corrected sum in a typical group.
 
-    It is corrected by a factor, which holds for values of one sign; bounds and limits for others leave little out.
+    ``alone`` says that the sum is a measurement of its own, not one of several with the number of values. The
+    correction is the factor true sum / estimated sum; values of both signs get none, since their sum may be near 0.
+    Other parameters are those of :func:`choose_mean`.
     """
     limits, people = known.limits(), known.people
     e = math.sqrt(2) / epsilon if noise is None else noise

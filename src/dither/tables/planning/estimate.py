@@ -77,7 +77,8 @@ def estimate(
     noisy: Mapping[Measure, NDArray[Any]],
     confidence: float,
 ) -> tuple[list[Any], list[float | None]]:
-    """Return the answers of an aggregate by group, and the half-widths of their intervals (None: not known)."""
+    """Return the answers of an aggregate by group, and the half-widths of their confidence intervals (None: unknown),
+    from the noisy measures of its ``parts``. Limits and bounds are not corrected for."""
     rounded = answer_type(plan, aggregate) == "integer"
     if plan.population:
         answers = _of_population(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
@@ -152,7 +153,8 @@ def knows_sizes(plan: AggregationPlan) -> bool:
 
 
 def _sizing_parts(plan: AggregationPlan, name: str) -> Part:
-    """Return measures that tell how large groups are; empty if there are none."""
+    """Return the measures whose sum is the size of a group, in values, rows or people, for an aggregate; empty if the
+    plan has none."""
     people = (parts for parts in plan.measures_of.values() if len(parts) == 1 and parts[0].kind == "people")
     return counting_parts(plan, name) or next(people, ())
 
@@ -182,6 +184,7 @@ def quantile_errors(
     most = expected.spread * min(6 * at, 6 * (1 - at), 1.0)
 
     def local(error: float) -> float:
+        """Return an error; infinity where it is too large for the density near the quantile to say anything."""
         return math.inf if error > most > 0 else error
 
     if not plan.query.groups:
@@ -222,11 +225,11 @@ def error_for_size(plan: AggregationPlan, name: str, size: int, confidence: floa
 
 
 def _error(plan: AggregationPlan, measure: Measure, rounded: bool, confidence: float) -> float:
-    """Return how far an answer from one measure may be off, which is ``rounded`` to a whole number or not.
+    """Return the half-width of the interval of an answer from one measure, which may be ``rounded`` to an integer.
 
-    Least squares makes of the noise of several levels noise of a smaller variance that is nearer to normal. It is taken
-    for noise of the same law with this variance, which is the same for normal noise; limits for Laplace noise cover
-    between 95 % and 96.6 % then.
+    Where least squares combines several levels, the noise is taken to have the same law with the reduced variance. That
+    is exact for normal noise; for Laplace noise, whose combination is closer to normal, intervals of 95 % then cover
+    95 % to 96.6 %.
     """
     unit = measure.unit(plan.limits)
     error = float(plan.measures[measure].error(confidence, integer=True)) / unit * plan.reduced.get(measure, 1.0)
@@ -245,12 +248,12 @@ def rounded_error(error: Any) -> Any:
 
 
 def _whole(values: NDArray[Any]) -> list[int]:
-    """Return answers as whole numbers."""
+    """Return an array as a list of rounded integers."""
     return [round(value) for value in values.tolist()]
 
 
 def _linear(number: Measured) -> IntervalEstimate:
-    """Return a sum of noisy numbers, with limits that its noise has."""
+    """Return a linear combination of noisy numbers with its confidence interval, from the law of the noise."""
     if not number.resolved:
         return IntervalEstimate(number.value, number.value - number.error, number.value + number.error)
     low, high = limits(lambda values, noises: values[0] - noises[0], (number,), -np.inf, np.inf)
@@ -260,11 +263,12 @@ def _linear(number: Measured) -> IntervalEstimate:
 def _from_moments(
     kind: str, plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
-    """Return an answer for each group from the parts of the moments of a value, in rows.
+    """Return a count, sum, mean, variance or standard deviation (``kind``) for each group, with its interval, from the
+    noisy sums of the moments of a value (:class:`~dither.tables.compile.statements.Moments`).
 
-    With y from 0 to 1 the place of a value between its bounds, the parts are the sums of ``1 - y`` and ``y``, or of
-    ``(1 - y)^2``, ``2 y (1 - y)`` and ``y^2``. They add up to the number of values; the sum of ``2 y - 1`` is the last
-    less the first, and that of ``(2 y - 1)^2`` the number less twice the middle part.
+    With y from 0 to 1 for a value between its bounds, these are the sums of 1 - y and y or, of degree 2, of (1 - y)^2,
+    2 y (1 - y) and y^2. Their total is the number of values n. The sum of 2 y - 1 is the last minus the first, and that
+    of (2 y - 1)^2 is n minus twice the middle one.
     """
     moments, mechanism = parts[0].moments, plan.measures[parts[0]]
     assert moments is not None
@@ -293,7 +297,8 @@ def _from_moments(
 
 
 def _sums(plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float) -> tuple[Measured, ...]:
-    """Return the noisy sums in rows, and after them a sampling error in units of its standard deviation."""
+    """Return the noisy sums in rows, and after them a standard normal variable, which stands for the sampling error of
+    the population."""
     unit = parts[0].unit(plan.limits)
     law = NoiseLaw.of(plan.measures[parts[0]], integer=True, unit=1 / unit)
     values: list[Any] = [values / unit for values in noisy]
@@ -303,7 +308,8 @@ def _sums(plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confide
 def _of_population(
     kind: str, plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
-    """Return an answer for each group with limits for the population that its people were drawn from."""
+    """Return an answer for each group as :func:`_from_moments`, with the interval for the population from which the
+    people were drawn: it covers noise and sampling error."""
     *sums, sampling = _sums(plan, parts, noisy, confidence)
     if not sampling.resolved:  # only the values are of interest
         return _from_moments(kind, plan, parts, noisy, confidence) if len(parts) > 1 else _linear(sums[0])
@@ -330,8 +336,8 @@ def _of_population(
 
 
 def most_rows_of_a_person(plan: AggregationPlan, rows_per_person: int | None) -> float:
-    """Return the largest number of rows that one person counts for in a group, in an aggregate with this limit; they
-    may be alike."""
+    """Return the largest number of rows that one person counts for, under an aggregate's own limit (None: that of the
+    question): the size of a cluster of possibly equal rows for sampling errors."""
     return 1.0 if plan.card.unit is None else float(plan.limits.of_aggregate(rows_per_person).total)
 
 
@@ -342,9 +348,11 @@ def _from_pair(
     noisy: list[NDArray[Any]],
     confidence: float,
 ) -> IntervalEstimate:
-    """Return an answer for each group from the sums of products of two values, in rows; values are ``low + distance
-    a``, with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.statements`. A line predicts ``value`` from
-    ``other``."""
+    """Return a statistic of two values for each group, with its interval, from the noisy sums of their products.
+
+    The sums are of values scaled to 0 … 1/2 (:mod:`dither.tables.compile.statements`), so that a value is low +
+    distance * scaled. A least-squares line predicts the aggregate's ``value`` from ``other``.
+    """
     pair = parts[0].pair
     assert pair is not None
     unit = parts[0].unit(plan.limits)
@@ -367,13 +375,16 @@ def _from_pair(
 
 
 def _known(numbers: Any) -> list[Any]:
-    """Return numbers, None where there is none: nothing could be said of it."""
+    """Return numbers as a list, with None for NaN and infinity."""
     return [number if np.isfinite(number) else None for number in np.asarray(numbers).tolist()]
 
 
 def inside_rank(plan: AggregationPlan, choice: BinChoice) -> int:
-    """Return the rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the
-    empty stretch beyond the data from winning. It is public, as epsilon is."""
+    """Return the rank, counted from the end in units of the bins' counts, at which a minimum or maximum is chosen.
+
+    It is not 0 but 2 * sensitivity * log(10^6) / epsilon: all of the many empty bins beyond the data have rank 0, and
+    together they would win the exponential mechanism. It depends on public numbers alone.
+    """
     sensitivity = float(plan.bin_limits(choice.aggregate).sensitivity())
     return math.ceil(min(2 * sensitivity * _EDGE / choice.mechanism.epsilon, _FAR))
 
@@ -468,8 +479,8 @@ def _shared(plans: Sequence[AggregationPlan]) -> Iterator[tuple[Measure, list[in
 def _of_measure(
     plans: Sequence[AggregationPlan], measure: Measure, places: list[int]
 ) -> tuple[list[Level], list[float]]:
-    """Return the levels with these indices, and the variances of a measure there relative to the largest, since at a
-    tiny epsilon squares would overflow."""
+    """Return the levels of the plans with the indices ``places``, and the variances of a measure's noise there divided
+    by the largest one, since at a tiny epsilon their squares would overflow."""
     roots = [math.sqrt(variance_of(plans[place].measures[measure])) for place in places]
     return [_level(plans[place]) for place in places], [max(root / max(roots), 1e-100) ** 2 for root in roots]
 
@@ -499,7 +510,7 @@ def _size(columns: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def _subsets(levels: Sequence[Columns]) -> list[Columns]:
-    """Return every set of columns that is in some level."""
+    """Return every subset of the columns of some level, each once."""
     every = (itertools.combinations(level, size) for level in levels for size in range(len(level) + 1))
     return list(dict.fromkeys(itertools.chain(*every)))
 
@@ -512,8 +523,13 @@ def _rest(level: Columns, part: Columns) -> Columns:
 def least_squares(
     levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float], values: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the ``values`` of the levels adjusted so that they add up, weighted by their inverse variances. The last
-    axis of an array has the groups of its level, as the product of the keys of its columns; axes before it are kept."""
+    """Return the ``values`` of the levels of a hierarchy adjusted by weighted least squares so that they add up.
+
+    A level is a set of columns, and its array has the groups in its last axis, the product of the columns' keys; axes
+    before it are kept. The tables are split into orthogonal parts, one for each subset of columns: its totals minus
+    their means over each column. Each part is averaged over the levels that contain its columns, with weights inverse
+    to the variance of its totals there, and spread evenly over the other columns.
+    """
     before = np.shape(values[0])[:-1]
     tables = [
         np.asarray(table, dtype=np.float64).reshape((*before, *(sizes[column] for column in level)))
@@ -539,7 +555,8 @@ def least_squares(
 
 
 def variances_after(levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float]) -> list[float]:
-    """Return the variance of one group's value at each level after :func:`least_squares`."""
+    """Return the variance of one group's value at each level after :func:`least_squares`: the sum over its orthogonal
+    parts of prod(1 - 1 / size) / precision, divided by the squared number of groups that a total is spread over."""
     result = [0.0] * len(levels)
     for part in _subsets(levels):
         within = [place for place, level in enumerate(levels) if set(part) <= set(level)]

@@ -158,6 +158,7 @@ def _beyond(
         unbounded = replace(card, bounds=None if card.bounds is None else _ANY_NUMBER, period=None)
 
         def without(other: Column, column: Column = column, card: ColumnCard = unbounded) -> tuple[Any, ColumnCard]:
+            """Return a column's SQL and card, with the card of this column without bounds."""
             return find(other) if other != column else (find(other)[0], card)
 
         try:
@@ -232,7 +233,8 @@ def _is_null(expression: Expression, column: Column) -> bool:
 
 
 def empty_group_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return notes on values that exist in groups without people, or without values."""
+    """Return notes on answers that are shown for groups without people, or without values, where SQL would have no row
+    or NULL."""
     result = []
     public = plan.query.groups and plan.selection is None
     if public and plan.query.post is not None and _aggregates(plan.query.post.sql):
@@ -258,7 +260,8 @@ def _value_may_be_null(plan: AggregationPlan, name: str) -> bool:
 
 
 def _without_a_count(plan: AggregationPlan, names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of a note: the answers, and the counts that would make them NULL where there are no values."""
+    """Return the fields of a note on answers that are not NULL without values: their names, and the counts that would
+    show whether there are values."""
     values = [plan.query.aggregates[name].value for name in names]
     counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
     return {"names": [*names], "grouped": bool(plan.query.groups), "counts": [*dict.fromkeys(counts)]}
@@ -291,7 +294,7 @@ def person_sum_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def _held(source: Source, card: Card) -> Iterator[Note]:
-    """Yield a note for each column that a sum or mean of one person's values holds within its bounds."""
+    """Yield a note for each column that is clamped to its bounds in a sum or mean of one person's values."""
     if not isinstance(source, (PerPerson, Windowed)):
         return
     inside = replace(card, columns=relation_schema(card, source.source, relations.describe).columns)
@@ -315,6 +318,7 @@ def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
             wider = replace(card, bounds=(low - 1, high + 1))
 
             def widened(other: Column, column: Column = column, wider: ColumnCard = wider) -> tuple[Any, ColumnCard]:
+                """Return a column's SQL and card, with the wider bounds for this column."""
                 return (find(other)[0], wider) if other == column else find(other)
 
             if _interval(value, widened) != _interval(value, find):
@@ -323,7 +327,7 @@ def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
 
 
 def _interval(value: Expression, find: Lookup) -> tuple[float, float] | None:
-    """Return the range of a value; None where it has no public one."""
+    """Return the least and largest value of an expression; None where they are not public."""
     try:
         return expressions.number(value, find).interval
     except DitherError:  # whole numbers without bounds are added up as they are
@@ -424,7 +428,8 @@ def limitations(
 
 
 def _any_tail(plan: AggregationPlan) -> tuple[Note, ...]:
-    """Return how low counts and sums whatever the tail may be, and whether anything bounds them from above."""
+    """Return a note for each count and sum of a question with ``tails="any"``: how low it may be, and the largest
+    number of a person's rows if that is stated."""
     most = int(plan.limits.total) if is_bounded(plan.limits) else None
     return tuple(
         Note("any_tail", {"name": name, "times": per_row(parts, plan.measures, plan.limits, 0.95), "most": most})
@@ -447,7 +452,7 @@ def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
-    """Return a note on why ``bias=True`` learns nothing, if it does not."""
+    """Return a note on why ``bias=True`` has no effect; none if it has, or was not asked for."""
     parts = plan.parts
     if not bias or any("bias" in part.automatic for part in parts):
         return ()
@@ -513,8 +518,8 @@ def error_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def _bin_width(plan: AggregationPlan, name: str, aggregate: Aggregate) -> float | None:
-    """Return how wide the bins are that a value is chosen among, of which it is the middle; None for whole numbers,
-    which have a bin each, and where the bounds are still to be chosen."""
+    """Return the largest width of the bins among which a value is chosen, whose middle is the answer; None where each
+    bin is one whole number, and where the bounds are still to be chosen."""
     if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
         return None
     return float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max())
@@ -547,9 +552,8 @@ _COUNTED = ("count", "count_value", "count_distinct", "people")
 
 @dataclass(frozen=True)
 class NoiseOnly:
-    """An answer whose expected ± reaches from one end of what it could be to the other, with ``rows`` in a group.
-
-    It is decided by the question, the card and the options alone.
+    """An answer whose expected ± spans the range ``low`` to ``high`` of its possible values in a group of ``rows``
+    rows; this follows from the question, the card and the options alone.
     """
 
     name: str
@@ -591,12 +595,12 @@ def noise_only(plan: QuestionPlan) -> tuple[NoiseOnly, ...]:
 
 
 def error_subject(name: str) -> str:
-    """Return what a refusal because of an answer's ± is about."""
+    """Return the subject of an error about an answer's ±."""
     return f"± of {name}"
 
 
 def refuse_noise_only(plan: QuestionPlan) -> None:
-    """Refuse a question of which an answer would be nothing but noise."""
+    """Refuse a question if the ± of one of its answers spans all possible values."""
     for item in noise_only(plan):
         raise InvalidArgument(
             error_subject(item.name),
@@ -665,7 +669,7 @@ class Explanation:
 
     @property
     def left(self) -> Guarantee | None:
-        """What whoever asks may still spend; None for nothing, and where it is not known."""
+        """The budget left to the caller; None if none is left, and if it is not known."""
         return self.remaining.guarantee
 
     def typical_error(self, name: str) -> float | None:
@@ -712,12 +716,12 @@ class Explanation:
 def explain(
     plan: QuestionPlan, remaining: Remaining, more_notes: tuple[Note, ...] = (), refused: str = ""
 ) -> Explanation:
-    """Describe a plan; ``remaining`` is the budget left, ``more_notes`` are further notes of the answer, and
-    ``refused`` says why the question would be refused now (empty: it would not).
+    """Return the explanation of a plan, with the ``remaining`` budget, ``more_notes``, and the reason why the question
+    would be refused now (``refused``; empty if it would not).
 
-    Every line has the name of the answer, what is measured for it, by which mechanism with which noise, the error that
-    is expected (None if it depends on the data), and that error in words; all in the units of the answer. Of a question
-    with several private aggregations each is described, and which share of the budget it has.
+    Each line has the name of an answer, what is measured for it, the mechanism with its noise, the expected error (None
+    if it depends on the data), and that error in words, all in the units of the answer. For several private
+    aggregations, each is described with its share of the budget.
     """
     parts = plan.parts
     if plan.of_public is not None:
@@ -764,14 +768,14 @@ def _day_notes(query: Query) -> tuple[Note, ...]:
 
 
 def _asked_of(plan: AggregationPlan) -> str:
-    """Describe the relation in FROM; empty for the table itself."""
+    """Return the line that describes the relation in FROM; an empty text for the card's own table."""
     if plan.query.source is None:
         return ""
     return f"asked of: {describe_relation(plan.query.source, base_of(plan.card))}"
 
 
 def _by(plan: AggregationPlan) -> str:
-    """Return the groups of one of several aggregations, in brackets."""
+    """Return the grouping columns of one of several aggregations, in brackets, such as " (by region)"."""
     return f" (by {', '.join(group.name for group in plan.query.groups)})" if plan.query.groups else " (in all)"
 
 
@@ -843,8 +847,8 @@ def _sharing(plan: AggregationPlan) -> list[Note]:
 
 
 def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
-    """Return the text of the factors for a number that was computed for a limit of 1 and ``bounds`` of 0 and 1, which
-    are chosen later."""
+    """Return the text " times … that are chosen" behind a number that was computed with stand-ins: for the limits
+    ``chosen`` and, if ``bounds``, for bounds of 0 and 1 of an aggregate of this ``kind``. Empty without stand-ins."""
     widths = {"sum": "the largest of the bounds", "var": "the squared width of the bounds"}
     factors = [*chosen, *([widths.get(kind, "the width of the bounds")] if bounds else [])]
     are = "are" if bounds or len(factors) > 1 else "is"
@@ -852,7 +856,7 @@ def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
 
 
 def _groups(plan: AggregationPlan) -> str:
-    """Describe which groups are shown."""
+    """Return the line that says which groups are shown."""
     every = every_group(plan.keys, plan.ties)
     if not plan.query.groups:
         return "groups: one, of all rows"
@@ -892,7 +896,8 @@ def forecast_keys(plan: AggregationPlan) -> tuple[int, int] | None:
 
 
 def _bounding(plan: AggregationPlan) -> tuple[str, str]:
-    """Describe the limits of one person, and what is chosen privately at which cost (empty: nothing)."""
+    """Return the text on the limits of one person, and the text on what is chosen privately at which epsilon (empty if
+    nothing is)."""
     bounding = "each row is a person of their own"
     if plan.query.source is not None:
         bounding = "each person has one row at most"
@@ -930,7 +935,8 @@ def _plus_minus(error: float, times: str) -> str:
 
 
 def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
-    """Describe the noise in the units of the answer: rows, people, or those of the value."""
+    """Return the text on the noise of a measure: its law, and its standard deviation in rows, people, or the units of
+    the value."""
     kind = "normal noise" if isinstance(noise, Gaussian) else f"Laplace noise (ε = {noise.epsilon:.4g})"
     deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
     units = {"people": " people", "distinct": " values", "sum": ""}.get(measure.kind, " rows")
@@ -938,7 +944,7 @@ def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
 
 
 def _for_groups(plan: AggregationPlan, name: str) -> str:
-    """Describe the total ± forecast by the profile, in a typical, the smallest and the largest group."""
+    """Return the text on the total ± that the profile forecasts, in a typical, the smallest and the largest group."""
     known = plan.expected[name]
     smallest, typical, largest = map(two_digits, known.errors)
     about = f" of about {two_digits(known.answer)}" if known.answer else ""
@@ -949,8 +955,8 @@ def _for_groups(plan: AggregationPlan, name: str) -> str:
 
 
 def _expected_for_sizes(plan: AggregationPlan, name: str, times: str) -> str:
-    """Describe the ± of a mean, variance or deviation in groups of several sizes, for values spread evenly between the
-    bounds."""
+    """Return the text on the ± of a mean, variance or standard deviation in groups of several sizes, for values spread
+    evenly between the bounds."""
     texts = []
     for size in SAMPLE_SIZES:
         error = error_for_size(plan, name, size)

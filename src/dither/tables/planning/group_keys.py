@@ -98,14 +98,15 @@ Bounds = tuple[Value, Value]
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """What is public about the rows of a question: its columns, by ``find``, and the conditions that all rows meet."""
+    """What is public about the rows of a question: its columns (looked up by ``find``) and the conditions that all rows
+    satisfy. It derives the values that an expression can have."""
 
     find: Lookup
     conditions: tuple[Expression, ...] = ()
 
     @classmethod
     def of(cls, find: Lookup, where: Expression | None) -> PublicFacts:
-        """Return the facts for rows that meet a condition."""
+        """Return the facts for rows that satisfy a condition (None: all rows)."""
         return cls(find, () if where is None else tuple(conjuncts(folded(where))))
 
     def values(self, expression: Expression) -> Values | None:
@@ -139,7 +140,8 @@ class PublicFacts:
         return None
 
     def _values(self, expression: Expression) -> Values | None:
-        """Return the values by the rule for the expression's kind, before the conditions are applied to them."""
+        """Return the possible values of an expression by the rule for its operation, before the conditions exclude any;
+        None where they are unknown or too many."""
         if isinstance(expression, Literal):
             return (expression.value,)
         values = self.listed(expression)
@@ -324,8 +326,8 @@ class PublicFacts:
         return tuple(item for item in values if item in met) or values
 
     def _days_met(self, column: Column) -> Values | None:
-        """Return the days of a column that meet the conditions on it; None where all of these compare it with
-        constants, which are its bounds already, or where there are too many days."""
+        """Return the days within a column's bounds that satisfy the conditions on it; None where all conditions are
+        comparisons with constants, which the bounds include already, or where there are too many days."""
         about = (item for item in self.conditions if _is_about(item, column))
         others = [item for item in about if not any(PublicFacts(self.find, (item,))._comparisons(column))]
         period = self._period(column)
@@ -376,8 +378,12 @@ _RULES: dict[str, Rule] = {
 
 @lru_cache(maxsize=64)
 def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | None) -> Values | None:
-    """Return the results of an operation on the dates or timestamps of a period; of a part that returns, on all there
-    are."""
+    """Return the results of an operation (``date_part`` or ``date_trunc``) on all dates or timestamps of a period; None
+    where they are too many.
+
+    A part that repeats, such as the month, has all its values in a year, so that a longer or unknown period (None) is
+    replaced by the year 2020.
+    """
     moments: Iterable[date]
     (name, *_) = options
     if op == "date_part" and isinstance(name, str) and name in _TIMES:
@@ -403,7 +409,7 @@ def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | Non
 
 
 def _is_about(condition: Expression, expression: Expression) -> bool:
-    """Return whether a condition is about this expression alone."""
+    """Return whether a condition depends on this expression and no column outside of it."""
     return not any(isinstance(node, Column) for node in walk(replaced(condition, expression, Literal(None))))
 
 
@@ -535,6 +541,7 @@ def _sides(source: PersonJoin) -> Iterator[tuple[RelationRows, _Move]]:
     if source.kind in ("inner", "right"):
 
         def right(column: Column) -> Expression | None:
+            """Return a column of the join as the column of its right side; None if it is not from there."""
             return Column(source.names[column.name]) if column.name in source.names else None
 
         yield RelationRows(source.right, _all_moved(on, right)), right
@@ -572,7 +579,7 @@ MOST_ROWS = 100_000
 
 @dataclass(frozen=True)
 class TiedValues:
-    """Places of columns of GROUP BY, and the combinations of values that occur in them."""
+    """Columns of GROUP BY, by their indices ``places``, and the combinations of ``values`` in which they occur."""
 
     places: tuple[int, ...]
     values: tuple[tuple[Value, ...], ...]
@@ -580,7 +587,8 @@ class TiedValues:
 
 @dataclass(frozen=True)
 class _Origin:
-    """What a group is in a public table, which is joined to a relation inside the one that is asked of."""
+    """A grouping expression as an expression on a public table: the path of the relation that joins the table, the
+    join, and the expression."""
 
     path: tuple[int, ...]
     join: Join
@@ -610,7 +618,7 @@ def tied_values(query: Query, card: Card) -> list[TiedValues]:
 
 
 def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
-    """Return an expression as one on a public table that is joined; None if it is not from one such table alone."""
+    """Return an expression rewritten on a joined public table; None if it depends on other columns."""
     for rows, item in RelationRows.asked(query).levels(value):
         for join in rows.joins:
             there = _of_table(item, join, card)
@@ -679,7 +687,8 @@ def _described(expression: Expression, card: Card, where: Expression | None, joi
 
 
 def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expression) -> ColumnCard:
-    """Return a whole-number column without bounds with the bounds that follow from a condition, if any."""
+    """Return the card of an integer column, with bounds that follow from a condition if it has none; other columns
+    unchanged."""
     if extent_of(column) is None or column.type != "integer":
         return column
     low, high = PublicFacts.of(find, where).bounds(expression)
@@ -761,7 +770,7 @@ class KeySelection:
 
 
 def vectors(measures: Iterable[Measure]) -> list[list[int]]:
-    """Return the places of the measures of each measurement, which are released together."""
+    """Return, for each measurement, the indices of its measures, which are released together as one vector."""
     places: dict[object, list[int]] = {}
     for place, measure in enumerate(measures):
         places.setdefault(measure.measurement, []).append(place)
@@ -854,7 +863,7 @@ def _has_few_keys(value: Expression, find: Lookup) -> bool:
 
 
 def _of_type(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
-    """Return keys, each once, of the type that they are compared with: a row has one of them at most."""
+    """Return public keys, each once; refuse keys of a type other than that of the grouped expression."""
     kind = expressions.compile(value, find).type
     if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
         raise InvalidArgument("keys", f"keys of type {kind}", "others, or none", "list values of the column")
@@ -921,8 +930,11 @@ def _numbers(keys: PublicKeys, ties: Sequence[Tie]) -> list[tuple[int, ...]]:
 
 
 def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
-    """Return the smallest threshold that a key of one person passes with probability at most delta / groups, or half of
-    delta with ``normal`` noise, which spends the other half. Rounding of the released number is included."""
+    """Return the smallest threshold that a noisy count of one person reaches with probability at most delta / groups.
+
+    ``groups`` is the largest number of groups of one person. With ``normal`` noise, which spends half of the delta,
+    the other half is used. Rounding of the released number to an integer is included.
+    """
     delta_of_keys = delta / 2 if normal else delta
     share = delta_of_keys / groups
     bits = 64 + (1 / share).__ceil__().bit_length()

@@ -30,7 +30,7 @@ _MOST_COLUMNS = 4
 
 
 def noise_notes(plan: QuestionPlan, query: Query, options: ReleaseOptions, replan: Replan) -> tuple[Note, ...]:
-    """Return what is said of a question of which an answer is expected to be mostly noise; nothing of others.
+    """Return a note for each answer that the profile expects to be mostly noise, with what would reduce its error.
 
     ``query`` and ``options`` are the question that ``plan`` is of; ``replan`` plans other ones.
     """
@@ -46,10 +46,12 @@ def noise_notes(plan: QuestionPlan, query: Query, options: ReleaseOptions, repla
 
 
 def _levers(name: str, query: Query, options: ReleaseOptions, replan: Replan) -> Iterator[dict[str, Any]]:
-    """Yield what would make the error of an aggregate smaller, each with what it would be then."""
+    """Yield changes that would reduce the error of an aggregate (more epsilon, fewer groups, no condition), each
+    with the error that the profile then expects."""
 
     def forecast(other: Query, epsilon: float | None = None) -> GroupErrors | None:
-        """Return the errors that are expected of the aggregate in another question."""
+        """Return the expected errors of the aggregate in another question, or at another epsilon; None where it cannot
+        be planned."""
         try:
             planned = replan(other, options if epsilon is None else replace(options, epsilon=epsilon))
         except DitherError:
@@ -80,13 +82,13 @@ def _levers(name: str, query: Query, options: ReleaseOptions, replan: Replan) ->
 
 
 def _expected(item: GroupErrors) -> dict[str, float]:
-    """Return the error that is expected, also as a share of the answer."""
+    """Return the fields of a lever: the expected ± in a typical group, and its share of the answer."""
     return {"error": item.typical, "share": item.typical / item.answer}
 
 
 def _fewer_groups(query: Query, replan: Replan, options: ReleaseOptions) -> Iterator[tuple[Group, ...]]:
-    """Yield groups that are fewer than those of a question: without one of several columns, by another column with
-    fewer public keys, and none."""
+    """Yield groupings with fewer groups than a question's: without one of its columns, by another column with fewer
+    public keys, and without groups."""
     if not query.groups:
         return
     for group in query.groups if len(query.groups) > 1 else ():

@@ -201,7 +201,8 @@ def measurements(
 
 
 def _races(query: Query, limits: Limits, find: Lookup) -> Measurements:
-    """Return the same of counts and sums whatever the tail (:mod:`dither.tables.planning.tails`)."""
+    """Return what to measure for each aggregate of a question with ``tails="any"``: for counts and sums the levels of
+    the R2T mechanism (:mod:`dither.tables.planning.tails`)."""
     parts: dict[str, Part] = {}
     for name, item in query.aggregates.items():
         if item.kind == "people":
@@ -373,7 +374,7 @@ class Aggregation:
 
     @property
     def find(self) -> Lookup:
-        """How expressions find the columns of its rows."""
+        """The lookup of the SQL and the card of a column, for expressions on the aggregation's rows."""
         return expressions.lookup_of(self.card, self.query.joins)
 
     @property
@@ -416,29 +417,29 @@ class Aggregation:
         return self.limits.rows
 
     def statement_context(self, dialect: Dialect, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
-        """Return what the statements need to know of it."""
+        """Return the context of the aggregation's statements on these tables; ``secret`` keys their hashes."""
         keys = self.asked_keys if KEYS in self.unstated else self.keys
         return StatementContext(self.query, self.card, keys, self.limits, secret, dialect, tables)
 
     def with_budget(self, epsilon: Fraction, delta: Fraction | None, joint: Fraction | None = None) -> AggregationPlan:
-        """Return the plan at this budget; nothing but noise, thresholds and the norm of the limits depends on it.
+        """Return the plan at this budget, on which only noise, thresholds and the norm of the limits depend.
 
-        With ``joint`` it is that share of a question whose aggregations are one vector of normal noise. Epsilon and
-        delta are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
+        ``joint`` is this aggregation's share of a question whose aggregations are one vector of normal noise: its part
+        of sum (sensitivity / sigma)^2. None releases it separately.
         """
         if self.has_private_keys and delta is None:
             raise self.needs_delta()
         return _divided(self, epsilon, delta, joint)
 
     def needs_delta(self) -> InvalidArgument:
-        """Return the refusal of keys that are not public where no delta is given."""
+        """Return the error for private keys without a delta, which their selection costs."""
         fix = [f"{text}, or {make_keys_public(self)}" for text in fix_by_options("pass {delta}", delta=1e-6)]
         return InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", *fix)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AggregationPlan(Aggregation):
-    """What will be done for one private aggregation, with which noise, and what it costs."""
+    """An aggregation with its budget: the noise of each measure, choice, quantile and histogram, and the guarantee."""
 
     guarantee: Guarantee
     measures: Mapping[Measure, Noise]
@@ -459,7 +460,7 @@ class AggregationPlan(Aggregation):
 
 @dataclass(frozen=True)
 class QuestionPlan:
-    """What will be done for a question: a plan for each of its private aggregations."""
+    """The plan of a question: one plan for each of its private aggregations."""
 
     parts: tuple[AggregationPlan, ...]
     of_public: Query | None = None
@@ -565,7 +566,7 @@ def _totals(
 
 
 def check_statements(plan: QuestionPlan) -> None:
-    """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
+    """Refuse a plan of which some statement cannot be compiled; no engine is needed."""
     for part in plan.parts:
         statements_of(part, without_engine(part))
 
@@ -590,12 +591,17 @@ def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Stat
 
 
 def coalesce(*given: object) -> object:
-    """Return the first that is not None."""
+    """Return the first argument that is not None; None if all are."""
     return next((value for value in given if value is not None), None)
 
 
 def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint: Fraction | None) -> AggregationPlan:
-    """Divide the budget: a measurement that serves several aggregates gets the largest of its weights once."""
+    """Return the plan of an aggregation, with its budget ``whole`` and ``delta`` divided by the weights of aggregates.
+
+    A measurement that serves several aggregates gets the largest of their weights once. Private keys take a quarter of
+    epsilon if people are not counted anyway, and the row for other groups a fifth. ``joint`` is explained by
+    :meth:`Aggregation.with_budget`.
+    """
     epsilon = whole * (1 - TOTAL_SHARE) if asked.other else whole
     needed, people = asked.needed, Measure("people")
     shares: dict[Part | str, Fraction] = {}

@@ -94,7 +94,8 @@ _CALENDAR = date(1930, 1, 1), date(2050, 1, 1)
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """How one column is measured: in bins, by public keys, or where it has neither by how its keys are shared."""
+    """How one column is measured: in bins between ``edges``, by public ``keys``, or without both by how many people
+    share each private key."""
 
     name: str
     type: Type
@@ -102,7 +103,8 @@ class ColumnPlan:
     keys: tuple[Value, ...] | None = None
 
     def kinds(self, has_unit: bool) -> tuple[Kind, ...]:
-        """Return the parts that are about it."""
+        """Return the kinds of parts of the profile that measure the column; ``has_unit`` says that people may have
+        several rows."""
         if self.keys is not None:
             return ("keys",)
         if self.edges is None:
@@ -136,14 +138,16 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class ProfilePlan:
-    """What is measured of all private tables of a card, and what that costs; ``normal`` says which noise."""
+    """What is measured of all private tables of a card, and the guarantee; ``normal`` says whether the noise is normal
+    or Laplace noise."""
 
     card: Card
     tables: tuple[TablePlan, ...]
     guarantee: Guarantee
     normal: bool
     without_by_rows: frozenset[str] = frozenset()
-    """Tables in which nobody was seen to have many rows, as the first look told."""
+    """Tables whose people have about as many rows as one another, by the first measurement, so that classes by the
+    number of rows are not measured."""
 
     @property
     def parts(self) -> Iterator[Part]:
@@ -184,7 +188,7 @@ class ProfilePlan:
 
     @property
     def people_seen(self) -> float:
-        """How many people must have values in one bin for it to be told from noise with a probability of 95 %."""
+        """The number of people in one bin that exceeds the noise of all bins with a probability of 95 %."""
         part = next((part for part in self.parts if part.kind == "values"), next(iter(self.parts)))
         bins = MOST_BINS if part.kind == "values" else len(EDGES)
         return float(self.noise(part, 1).error(_CONFIDENCE, coordinates=bins, integer=False))
@@ -203,11 +207,14 @@ def noise_of(guarantee: Guarantee, normal: bool, share: Fraction, sensitivity: i
 
 
 def _cost(kind: Kind, normal: bool) -> Fraction:
+    """Return the weight by which a kind of part shares the budget: its importance, to the power 3/2 for normal
+    noise."""
     weight = IMPORTANCE[kind]
     return Fraction(float(weight) ** 1.5) if normal else weight
 
 
 def _variance(noise: Laplace | Gaussian) -> float:
+    """Return the variance of noise with one scale."""
     result = noise.variance
     assert isinstance(result, float)
     return result
@@ -255,7 +262,8 @@ def _mean_log_deviation(plan: ProfilePlan) -> float:
 
 
 def _guarantee(card: Card, epsilon: float | None, delta: float | None, rho: float | None) -> Guarantee:
-    """Return what a profile may cost: with the card's delta where every account can pay for one."""
+    """Return the guarantee of a profile from the stated epsilon, delta or rho; the card's delta is added where every
+    account can pay for it."""
     if rho is not None:
         if epsilon is not None or delta is not None:
             given = "rho and epsilon" if epsilon is not None else "rho and delta"
@@ -278,7 +286,8 @@ def _guarantee(card: Card, epsilon: float | None, delta: float | None, rho: floa
 def _chosen(
     tables: Mapping[str, PrivateTable], columns: Sequence[str] | None, without: Sequence[str]
 ) -> list[list[tuple[str, ColumnCard]]]:
-    """Return the columns of each table that are measured; names of none are refused."""
+    """Return the columns of each table that are measured: those in ``columns`` (None: all) except those in
+    ``without``, and never the person; refuse names of unknown columns."""
     every = [
         (name, column, card)
         for name, table in tables.items()
@@ -297,6 +306,7 @@ def _chosen(
                 )
 
     def listed(table: str, column: str, names: Sequence[str]) -> bool:
+        """Return whether names contain a column, alone or as table.column."""
         return column in names or f"{table}.{column}" in names
 
     return [

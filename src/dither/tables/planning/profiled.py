@@ -67,7 +67,8 @@ _ASSUMED_GROUPS = 100
 
 @dataclass(frozen=True)
 class ProfiledRows:
-    """The rows of one private aggregation by the profile: how many people have how many, and what they hold."""
+    """What the profile says about the rows of one private aggregation: people by their number of rows, and the values
+    of columns."""
 
     table: TableProfile
     people: People
@@ -111,8 +112,11 @@ class ProfiledRows:
         return None if known is None else _mapped(known, value, column.name)
 
     def _kept(self, known: Values | _Listed | None, column: Column, find: Lookup) -> Values | _Listed | None:
-        """Return what a column holds in the rows that the conditions keep: those about it decide which, and a range of
-        another number may go with it."""
+        """Return the distribution of a column in the rows that the conditions keep; None where it is unknown.
+
+        Conditions on the column select its values. A range condition on another number may select the smallest or
+        largest values of this one, as the two may be correlated.
+        """
         share = 1.0
         for item in self.conditions:
             if known is None:
@@ -190,6 +194,7 @@ def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | N
     """Return the values of an expression of one column; None where it cannot be computed."""
 
     def at(item: Any) -> float:
+        """Return the expression at one value of the column; NaN for NULL."""
         result = evaluate(value, {name: item})
         return math.nan if result is None else float(result)
 
@@ -206,6 +211,7 @@ def _where(known: Values | _Listed, condition: Expression, name: str) -> Values 
     """Return the values of a column that a condition on it keeps; None where that cannot be computed."""
 
     def keeps(items: Iterable[Any]) -> NDArray[np.bool_]:
+        """Return a mask of the values for which the condition holds."""
         return np.array([evaluate(condition, {name: item}) is True for item in items], dtype=bool)
 
     try:
@@ -220,7 +226,7 @@ def _where(known: Values | _Listed, condition: Expression, name: str) -> Values 
 
 
 def _is_range(condition: Expression) -> bool:
-    """Return whether a condition compares by size; those for equality keep rows of a kind."""
+    """Return whether a condition compares by order (<, BETWEEN, …) somewhere, rather than by equality alone."""
     return isinstance(condition, Call) and (
         condition.op in ("<", "<=", ">", ">=", "between") or any(map(_is_range, condition.args))
     )
@@ -348,17 +354,18 @@ class GroupErrors(NamedTuple):
 
     @property
     def errors(self) -> tuple[float, float, float]:
-        """The errors alone."""
+        """The expected errors of the three groups, without the size of the answer."""
         return self.smallest, self.typical, self.largest
 
     @property
     def is_mostly_noise(self) -> bool:
-        """Whether the error exceeds the answer; a mean near 0 that is known well beside its values is none of these."""
+        """Whether the error exceeds both the answer and a small share of the spread of its values, so that a mean near
+        0 with a small error does not count."""
         return self.typical > max(self.answer, _WELL_KNOWN * self.spread)
 
 
 def mean_errors(several: Sequence[Mapping[str, GroupErrors]]) -> dict[str, GroupErrors]:
-    """Return the geometric mean of what is expected, where it is not known which of several is true."""
+    """Return the geometric means of several forecasts of the same aggregates, which are equally likely."""
     result = {}
     for name in several[0]:
         logarithms = np.log(np.maximum([item[name] for item in several], 1e-300)).mean(axis=0)
@@ -368,7 +375,8 @@ def mean_errors(several: Sequence[Mapping[str, GroupErrors]]) -> dict[str, Group
 
 @dataclass(frozen=True)
 class Settled:
-    """What was chosen for an aggregation: its aggregates, a limit for what has none of its own, and corrections."""
+    """What the profile chose for an aggregation: aggregates with limits and bounds, a limit ``rows`` for the others
+    (None: the stated one), corrections, and expected errors."""
 
     aggregates: Mapping[str, Aggregate]
     rows: int | None
@@ -380,7 +388,8 @@ class Settled:
 def settle(
     asked: Aggregation, rows: ProfiledRows, epsilon: Fraction, noise_of: Callable[[float], float] | None
 ) -> Settled:
-    """Return limits and bounds of the aggregates of an aggregation, for this epsilon.
+    """Return the limits and bounds with the smallest expected errors for the aggregates of an aggregation, at this
+    epsilon.
 
     ``noise_of`` is the standard deviation of the noise in a measurement with a limit of 1 and a share of epsilon, where
     that is not Laplace noise.
@@ -475,12 +484,13 @@ _CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile", *
 
 
 def _score(choices: Mapping[str, Choice]) -> float:
+    """Return the sum of the logarithms of expected errors, by which choices for all aggregates are compared."""
     return sum(math.log(max(choice.error, 1e-300)) for choice in choices.values())
 
 
 @dataclass(frozen=True)
 class _Item:
-    """An aggregate with what is known of its value."""
+    """An aggregate with the distribution of its value by the profile (None: unknown), and with its bounds."""
 
     aggregate: Aggregate
     value: Expression | None
@@ -593,11 +603,13 @@ def _with_choice(item: _Item, choice: Choice, rows: ProfiledRows) -> Aggregate:
 
 
 def _as_whole(bounds: tuple[float, float], whole: bool) -> tuple[float, float]:
+    """Return bounds as integers if ``whole``; otherwise unchanged."""
     return (int(bounds[0]), int(bounds[1])) if whole else bounds
 
 
 def _allowed(correction: Correction, asked: Aggregation) -> Correction:
-    """Return a correction, without the factor where groups of people are left out as well: how many is not known."""
+    """Return a correction; for private keys without its factor, whose size becomes uncertainty instead: an unknown
+    share of rows is left out with the groups that are not shown."""
     if asked.has_private_keys and correction.factor != 1.0:
         missing = 1 - 1 / correction.factor
         return replace(correction, factor=1.0, relative=math.hypot(correction.relative, missing))

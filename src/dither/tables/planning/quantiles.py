@@ -44,7 +44,8 @@ class Rank(Split):
 
     @property
     def parts(self) -> int:
-        """Into how many parts bins are cut: where nothing is selected on the two sides, they need not be."""
+        """The number of parts into which each bin is divided, so that a selection can split it between both sides; 1
+        for the last selections."""
         return PARTS if self.below or self.above else 1
 
 
@@ -61,13 +62,13 @@ class Quantiles:
 
 
 def levels(shares: Sequence[Fraction]) -> int:
-    """Return how many selections one value takes part in."""
+    """Return the number of selections in which one value takes part: the depth of the tree of quantiles."""
     return inference.levels(len(shares))
 
 
 def ranks(shares: Sequence[Fraction], epsilon: float, limit: int) -> Rank:
-    """Return the order in which these quantiles, increasing, are selected; each for ``epsilon``, a person having
-    ``limit`` values."""
+    """Return the tree in which increasing quantiles are selected, each at ``epsilon``; a person has at most ``limit``
+    values. The middle one is selected first, the others among the values on its two sides."""
     return _with_mechanisms(halve(shares), epsilon, limit)
 
 

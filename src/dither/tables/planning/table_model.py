@@ -92,9 +92,10 @@ empty."""
 
 @dataclass(frozen=True)
 class People:
-    """People by their number of rows: histograms that may be true, a line each, with their probabilities.
+    """The distribution of people by their number of rows: ``possible`` histograms without noise (a line each) with
+    their probabilities ``weights``.
 
-    ``sizes`` are two numbers of rows for each bin, between which its people lie; half of them are at either.
+    ``sizes`` has two numbers of rows for each bin; half of its people are taken to have either.
     """
 
     sizes: Floats
@@ -169,8 +170,8 @@ class People:
         return mean, np.sqrt(variance + self.deviations**2 @ beyond**2)
 
     def hidden(self, limit: float) -> tuple[float, float]:
-        """Return how many rows are beyond a limit, and the standard deviation of a normal law whose 95 % reach as far
-        as those of what may be there: tails of many laws are possible, so that it may be much more than is expected."""
+        """Return the median number of rows beyond a limit, and the standard deviation of a normal law whose 95 %
+        interval is as wide as that of the possible tails, some of which are much longer than expected."""
         beyond = np.maximum(self.sizes - limit, 0.0).mean(axis=1)
         if self.tails is None or self.tail_weights is None:
             expected, deviations = self.left_out(np.array([limit]))
@@ -192,7 +193,7 @@ class People:
         return float(largest[order][min(int(np.searchsorted(behind, _NOBODY)), len(order) - 1)])
 
     def up_to(self, most: float) -> People:
-        """Return the people, none of whom has more rows than ``most``."""
+        """Return the distribution with numbers of rows limited to ``most``."""
         inside = self.sizes.min(axis=1) <= most
         tails = None if self.tails is None else self.tails * inside
         return replace(
@@ -204,8 +205,8 @@ class People:
         )
 
     def thinned(self, share: float) -> People:
-        """Return the people after a condition that keeps this share of the rows: as likely each row by itself as all
-        rows of some people."""
+        """Return the people that remain under a condition which keeps this share of the rows. Two cases of
+        :meth:`thinnings` are equally likely: it keeps each row independently, or all rows of some people."""
         if share >= 1 or self.sizes.max() <= 1:
             return replace(self, possible=self.possible * share, tails=None, tail_weights=None)
         one, other = self.thinnings(share)
@@ -229,8 +230,8 @@ class People:
         return tails, np.concatenate([self.tail_weights, self.tail_weights]) / 2
 
     def as_learned(self, epsilon: float) -> tuple[People, ...]:
-        """Return what may be known of these people by a histogram of them that costs ``epsilon``: with a few examples
-        of its noise, the same each time, since the noise decides how many rows may be hidden."""
+        """Return what a noisy histogram of these people at this epsilon would show, as examples for a few fixed draws
+        of its noise, which decides how many rows it may hide."""
         bins = np.searchsorted(EDGES, np.minimum(self.sizes, EDGES[-1]).ravel())
         counts = np.bincount(bins, self.expected.ravel(), len(EDGES))
         edges = tuple(map(float, EDGES))
@@ -244,7 +245,8 @@ class People:
         )
 
     def thinnings(self, share: float) -> tuple[People, People]:
-        """Return the people where a condition keeps each row by itself, and where it keeps all rows of some."""
+        """Return the people under a condition that keeps this share of the rows, in two cases: each row independently,
+        and all rows of that share of the people."""
         some = -np.expm1(self.sizes * math.log1p(-min(share, 1 - 1e-9)))
         sizes, kept = np.maximum(self.sizes * share / some, 1.0), some.mean(axis=1)
         tails = (None, None) if self.tails is None else (self.tails * kept, self.tails * share)
@@ -254,8 +256,8 @@ class People:
 
 
 def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> Floats:
-    """Return the logarithms of probabilities of the ``possible`` histograms, up to a term, by how they fall off in the
-    octave after ``start``, or up to the last bin: likely as fast as the noisy one does before it."""
+    """Return the log prior of ``possible`` histograms up to a common term: a normal law of their rate of decay in the
+    octave after bin ``start``, around the rate of the noisy histogram in the octave before."""
     end = min(start + _OCTAVE, len(edges) - 1)
     if start < _OCTAVE + 1 or end == start:
         return np.zeros(len(possible))
@@ -270,7 +272,7 @@ def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> 
 
 
 def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[float]:
-    """Return quantiles of weighted values."""
+    """Return the quantiles of weighted values at these levels; the weights add up to 1."""
     order = np.argsort(values)
     places = np.searchsorted(np.cumsum(weights[order]), levels)
     return [float(values[order[min(place, len(order) - 1)]]) for place in places.tolist()]
@@ -313,7 +315,8 @@ def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tupl
 
 
 def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int | None]:
-    """Return a histogram of people without the bins behind the last one that is filled beyond doubt."""
+    """Return, in the form of :func:`~dither.tables.planning.automatic.without_noise`, one histogram of people with
+    bins after the last clearly filled one (and its neighbor) set to 0, its logarithm 0, and that bin (None: none)."""
     filled = np.flatnonzero(weights > 5 * deviation)
     last = int(filled[-1]) if filled.size else None
     kept = weights if last is None else np.where(np.arange(len(weights)) <= last + 1, weights, 0.0)
@@ -333,7 +336,8 @@ def _filled(weights: Floats, deviation: float, false_alarm: float = _FALSE_ALARM
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighboring bins taken together: where they are, what they hold, and how uncertain that is."""
+    """Neighboring bins merged into one: its range, the mean of its values (``point``), its weight and the standard
+    deviation of that."""
 
     low: float
     high: float
@@ -385,8 +389,8 @@ def _runs(
 
 @dataclass(frozen=True)
 class _Tail:
-    """What may be beyond the last run on a side, hidden by the noise: what is expected in each bin, and possible
-    differences from that, a line each, with their probabilities."""
+    """Values that the noise may hide beyond the last run of a side: the ``expected`` weight at each point, and
+    ``possible`` differences from it (a line each) with their probabilities."""
 
     points: Floats
     expected: Floats
@@ -443,10 +447,11 @@ def _tail(edges: Floats, weights: Floats, deviation: float, rest: range, side: l
 
 @dataclass(frozen=True)
 class Values:
-    """Values in a row of a person who is chosen by chance: points with their probabilities.
+    """The distribution of a column's value in a random row of a random person: points with their probabilities
+    ``shares``.
 
-    ``classes`` are the same for people with few rows, more rows, …, which may be in other bins, and of which each has a
-    largest number of rows.
+    ``classes`` are the distributions for classes of people by their number of rows, whose largest numbers of rows are
+    ``sizes``; they may have other points.
     """
 
     points: Floats
@@ -474,9 +479,12 @@ class Values:
     def expected_error(
         self, errors: Floats, function: Callable[[Floats], Floats], scale: Floats | float = 1.0
     ) -> Floats:
-        """Return the mean errors with those that follow from what is hidden: the mean of each function, one for each
-        place on the last axis of ``errors`` but one, times ``scale``. It is the mean of errors and not of their squares
-        because possibilities that are hardly probable would decide otherwise."""
+        """Return the expected ``errors`` when the error by hidden values is added in squares: what these change in the
+        mean of ``function``, times ``scale``. The functions (such as pairs of bounds) are the last axis of ``errors``
+        but one.
+
+        It is the mean of errors over possibilities, not of squares, which improbable possibilities would dominate.
+        """
         at_points, result = function(self.points), errors
         for possible, likely in self.hidden:
             off = at_points @ possible.T
@@ -486,8 +494,9 @@ class Values:
         return result
 
     def uncertainty(self, function: Callable[[Floats], Floats], hidden: bool = True) -> Floats:
-        """Return the standard deviation of the mean of functions of the value, a line of results for the points each,
-        by what is not known of the shares, and of where values are in their bins; or of those that are seen alone."""
+        """Return the standard deviation of the mean of each function of the value (``function`` gives a line of results
+        for each), by the noise in the shares, by hidden values (unless ``hidden`` is False), and by where values lie in
+        their bins."""
         at_points = function(self.points)
         variance = at_points**2 @ self.deviations**2
         for possible, likely in self.hidden if hidden else ():
@@ -750,6 +759,6 @@ class Values:
         return np.asarray(np.interp(q, below, self.points[order]))
 
     def held_moments(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return the mean and the mean square of the values held within each pair of bounds."""
+        """Return the mean and the mean square of the values clamped to each pair of bounds."""
         held = np.clip(self.points, low[..., None], high[..., None])
         return held @ self.shares, held**2 @ self.shares

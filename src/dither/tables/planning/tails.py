@@ -51,7 +51,7 @@ _BELOW_ONE_VALUE = 6
 
 
 def check(query: Query, *, public_keys: bool, several: bool, rows_without_unit: bool) -> None:
-    """Refuse what a race of truncations has no limits for."""
+    """Refuse a question that ``tails="any"`` cannot answer: only counts and sums over public keys have such limits."""
     for name, item in query.aggregates.items():
         if item.kind not in RACED and (item.kind != "people" or query.groups):
             kind = "a number of people in groups" if item.kind == "people" else item.kind.upper()
@@ -72,7 +72,8 @@ def check(query: Query, *, public_keys: bool, several: bool, rows_without_unit: 
 def race_of(
     name: str, kind: str, value: Expression | None, bounds: tuple[tuple[float, float], bool] | None, limits: Limits
 ) -> tuple[Measure, ...]:
-    """Return the measures of an aggregate, from the largest level on; one where nothing has to be truncated."""
+    """Return the measures of a count or sum, one for each truncation level of R2T from the largest down; a single one
+    where nothing has to be truncated."""
     most = int(limits.total)
     if kind != "sum":
         moments = None if kind == "count" else Moments(_value(value), 0)
@@ -97,11 +98,12 @@ def race_of(
 
 
 def grid_of(bounds: tuple[tuple[float, float], bool], most: int) -> Grid:
-    """Return the grid of a sum of at most so many rows of a person."""
+    """Return the grid of a sum to which one person adds at most ``most`` rows."""
     return grid((0.0, bounds[0][1]), bounds[1], min(GRID_BITS, MAX_SIZE_BITS - most.bit_length()), 1)
 
 
 def _value(value: Expression | None) -> Expression:
+    """Return the argument of an aggregate that has one."""
     assert value is not None
     return value
 
@@ -112,13 +114,15 @@ def is_bounded(limits: Limits) -> bool:
 
 
 def per_row(parts: tuple[Measure, ...], noises: Mapping[Measure, Any], limits: Limits, confidence: float) -> float:
-    """Return ``2 e_t / t``: how low an answer may be, compared with a level that holds everybody."""
+    """Return 2 e / t for the largest level t, whose one-sided noise limit is e: by how much an answer may be low, as a
+    share of the truncation level that nobody exceeds."""
     part = parts[0]
     level = Fraction(part.rows_per_person or 1) / (1 if part.moments is None or not part.by_value else _scale(part))
     return 2 * _one_sided(noises[part], part.unit(limits), len(parts), confidence) / float(level)
 
 
 def _scale(measure: Measure) -> Fraction:
+    """Return how many grid steps of a measured value make 1."""
     assert measure.moments is not None
     assert measure.moments.grid is not None
     return Fraction(measure.moments.grid.scale)

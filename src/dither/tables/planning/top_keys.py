@@ -74,8 +74,8 @@ GroupKeys = tuple[PublicKeys, tuple[Tie, ...]]
 
 @dataclass(frozen=True)
 class TopKeys:
-    """Which keys are shown: the largest of those whose weight with noise reaches ``threshold``, of ``2^bits`` for a
-    person."""
+    """The private selection of the largest groups: of the keys whose noisy weight reaches ``threshold``, the ``most``
+    largest. A person's whole weight is 2^bits."""
 
     noise: Noise
     threshold: int
@@ -201,7 +201,8 @@ class TopQuestion:
         return TopKeys(noise, _threshold(noise, bits, norm, delta - of_noise), bits, delta, most)
 
     def stand_ins(self, query: Query, find: expressions.Lookup) -> GroupKeys:
-        """Return made-up keys, as many as may be chosen, to plan with."""
+        """Return made-up keys in the place of the chosen ones, as many as may be chosen, with which the question can be
+        planned."""
         count = min(self.k, _MOST_STAND_INS)
         known = [
             _made_up(expressions.compile(group.value, find).type, count) if listed is None else listed
@@ -226,6 +227,7 @@ class TopQuestion:
 
     @staticmethod
     def _occurring(lines: set[tuple[int, ...]], columns: list[tuple[Value, ...]]) -> GroupKeys:
+        """Return keys of columns as public keys that occur only in these combinations (indices of keys)."""
         ties = (Tie(tuple(range(len(columns))), tuple(sorted(lines))),) if len(columns) > 1 else ()
         return tuple(columns), ties
 

@@ -91,7 +91,8 @@ _Node = Projection | PerPerson | Windowed | PublicMembership | CappedRows
 
 
 def with_limited_work(query: Query, card: Card) -> Query:
-    """Return the question with a limit on a person's rows, the largest that the work allows, where rows combine."""
+    """Return the question with each person's rows limited where a join combines them, to the largest number for which
+    the work for one person stays within :data:`MAX_WORK`."""
     parts = query.aggregations
     work: _Polynomial = ()
     seen = {name for part in parts for name in _read(part)}  # of all parts, so that they are about the same rows
@@ -104,7 +105,7 @@ def with_limited_work(query: Query, card: Card) -> Query:
 
 
 def _largest(work: _Polynomial) -> int:
-    """Return the largest limit, at least 1, for which the work is within :data:`MAX_WORK`."""
+    """Return the largest limit, at least 1, at which the polynomial ``work`` is at most :data:`MAX_WORK`."""
     low, high = 1, MAX_WORK
     while high - low > 1:
         middle = (low + high) // 2

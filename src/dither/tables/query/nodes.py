@@ -15,6 +15,7 @@ the whole statement once, which makes a tree of it; :func:`count_characters` say
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,29 +40,30 @@ _TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
 }
 
 
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """Return a call of a SQL function by its name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
 def _named(*names: str) -> dict[Dialect, Callable[..., exp.Expr]]:
-    """Return constructors of a function's call for each dialect, from its names on DuckDB, PostgreSQL and Spark."""
-
-    def named(name: str) -> Callable[..., exp.Expr]:
-        """Return the constructor of a call of this function."""
-        return lambda *arguments: exp.Anonymous(this=name, expressions=list(arguments))
-
-    return dict(zip(DIALECTS, map(named, names), strict=True))
+    """Return, for each dialect, the function that makes a call from its arguments; ``names`` are what DuckDB,
+    PostgreSQL and Spark call the SQL function."""
+    return {dialect: functools.partial(call, name) for dialect, name in zip(DIALECTS, names, strict=True)}
 
 
 def _difference(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return the difference of two nodes in parentheses."""
+    """Return left - right, with each side and the whole in parentheses."""
     return exp.Paren(this=exp.Sub(this=exp.Paren(this=left), expression=exp.Paren(this=right)))
 
 
 def _timestamp_text(dialect: Dialect) -> Callable[..., exp.Expr]:
-    """Return the constructor of a timestamp's text on one engine."""
+    """Return the function that makes the SQL of a timestamp as text for one engine."""
     name, pattern = _TIMESTAMP_FORMATS[dialect]
     return lambda x: exp.Anonymous(this=name, expressions=[x, exp.Literal.string(pattern)])
 
 
 def _part(name: str) -> Callable[..., exp.Expr]:
-    """Return the constructor of EXTRACT(name FROM x)."""
+    """Return the function that makes EXTRACT(name FROM x)."""
     return lambda x: exp.Extract(this=exp.Var(this=name), expression=x)
 
 
@@ -121,11 +123,11 @@ _BINARY: dict[str, type[exp.Binary]] = {
 
 
 def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr] | None = None) -> str:
-    """Write an expression or query as text for an engine; refuse one nested too deeply.
+    """Return an expression or query as SQL text for an engine; refuse one nested too deeply.
 
-    Tables with a plain name of ``replacing`` are replaced by what it says. The text is written in a thread of its own,
-    so that how deep is too deep does not depend on who calls: what can be rendered before a question is charged can be
-    rendered after.
+    Tables whose names are in ``replacing`` are replaced by its relations. The text is written in a new thread, whose
+    stack is empty, so that the possible depth is the same whatever the caller: what can be rendered before the charge
+    can be rendered after it.
     """
     with ThreadPoolExecutor(1) as threads:
         try:
@@ -138,14 +140,14 @@ def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.E
 
 
 def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> str:
-    """Write a tree as text, with functions and tables of the engine."""
+    """Return a tree as SQL text, with its functions and tables replaced by those of the engine."""
     tree = _as_tree(expression, dialect, replacing)
     return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False)
 
 
 def placeholder(table: str) -> str:
-    """Return the table name that stands for a private table in a statement until :func:`render` replaces it; ""
-    stands for the card's own table."""
+    """Return the name under which statements read a private table ("" is the card's own) until :func:`render` replaces
+    it by the real source."""
     return f"dither_source_{table}" if table else "dither_source"
 
 
@@ -156,9 +158,10 @@ def parsed(sql: str) -> exp.Expr:
 
 
 def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> exp.Expr:
-    """Return a copy in which every node has one user, tables are replaced, and functions are those of the engine.
+    """Return a copy in which every node has one parent, tables are replaced, and functions are those of the engine.
 
-    All in one pass: copying, searching and replacing one after another took most of the time of rendering.
+    Nodes shared by several parents are copied for each. It is one pass without recursion: separate passes for copying,
+    searching and replacing took most of the time of rendering.
     """
     top = exp.Paren()
     waiting: list[tuple[exp.Expr, str, int | None, exp.Expr, Mapping[str, exp.Expr]]] = []
@@ -167,7 +170,7 @@ def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp
         parent, key, index, node, still_replacing = waiting.pop()
         if isinstance(node, exp.Table) and still_replacing and node.name in still_replacing and not node.this.quoted:
             node = exp.alias_(still_replacing[node.name], node.alias, table=True, copy=False)
-            still_replacing = {}  # what is put there has tables of its own
+            still_replacing = {}  # tables inside of the replacement are real ones
         while isinstance(node, exp.Anonymous) and node.this in DIALECT_FUNCTIONS:
             node = DIALECT_FUNCTIONS[node.this][dialect](*node.expressions)
         copied = type(node)()
@@ -196,9 +199,9 @@ def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp
 
 
 def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int:
-    """Estimate the length of a node as text. Shared nodes are visited once and counted each time they are used.
+    """Return an estimate of the length of a node's SQL text in characters; shared nodes count once for each use.
 
-    ``known`` holds what was counted before, by the ``id`` of nodes that are still alive.
+    ``known`` is a cache of counts by the ``id`` of nodes, which must be kept alive; it is extended.
     """
     counts = {} if known is None else known
     pending = [node]
@@ -236,16 +239,16 @@ def column(name: str, table: str | None = None) -> exp.Column:
 
 
 def plain_column(name: str, table: str | None = None) -> exp.Column:
-    """Return a column that our own statement names: a plain word, which needs no quotes."""
+    """Return a column with a name that dither chose, such as ``u``, which needs no quotes."""
     return exp.column(name, table)
 
 
 def literal(value: Value) -> exp.Expr:
-    """Return the constant ``value`` with an explicit type, which has the same bits on every engine.
+    """Return a constant with an explicit type, which has the same bits on every engine.
 
-    A whole number is written as text, since a minus sign would be an operation on a number of 65 bits. A float is
-    written as its shortest decimal, which every engine reads back exactly; a bare ``0.1`` would be a DECIMAL. A time
-    with an offset is taken to UTC.
+    An integer is a CAST of text, since ``-9223372036854775808`` would be the negation of a number that 64 bits cannot
+    hold. A float is a CAST of its shortest decimal text, since a bare ``0.1`` would be a DECIMAL. A timestamp with an
+    offset is converted to UTC.
     """
     value = plain_value(value)
     if value is None:
@@ -294,11 +297,6 @@ def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
     """Return a TRY_CAST, NULL where the value cannot be read; for DuckDB only, as other engines have none that
     agrees."""
     return exp.TryCast(this=expression, to=exp.DataType(this=_TYPES[type]))
-
-
-def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """Return a call of a function that every engine has under this name."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def operand(x: exp.Expr) -> exp.Expr:
@@ -435,7 +433,7 @@ def bytewise(x: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def in_calendar(x: exp.Expr, type: Type) -> exp.Expr:
-    """Return a date or timestamp, NULL outside the years 1 to 9999 (and where a database says ``infinity``)."""
+    """Return a date or timestamp as SQL, NULL outside the years 1 to 9999 and for PostgreSQL's ``infinity``."""
     first, last = literal(FIRST_DATE), literal(LAST_DATE)
     if type == "timestamp":
         first, last = literal(datetime.min), literal(datetime.max)
@@ -458,11 +456,10 @@ def starts_with(x: exp.Expr, start: exp.Expr) -> exp.Expr:
 
 
 def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
-    """Return the condition that a text matches a pattern and has only ``characters``, given as a class of a regular
-    expression.
+    """Return the condition that a text matches the regular expression ``^(pattern)$`` and has no other characters than
+    ``characters``, the inside of a character class.
 
-    The pattern has no backslash and stands alone in ``^(…)$``. The characters leave line ends out: before one at the
-    end of a text ``$`` would match in Java.
+    The second condition excludes line ends: in Java, and so on Spark, ``$`` also matches before one at the end.
     """
     other = exp.RegexpLike(this=operand(x), expression=exp.Literal.string(f"[^{characters}]"))
     whole = exp.RegexpLike(this=operand(x), expression=exp.Literal.string(f"^({pattern})$"))
@@ -510,9 +507,9 @@ def timestamp_text(x: exp.Expr) -> exp.Expr:
 
 
 def limit_text(x: exp.Expr, text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return ``x``, or NULL where ``text``, from which it is made, is longer than :data:`MAX_TEXT_BYTES`.
+    """Return ``x``, which is computed from ``text``, or NULL where that text is longer than :data:`MAX_TEXT_BYTES`.
 
-    The function is the engine's own: a view of the source is not written by :func:`render`.
+    The length is the function of the ``dialect``, since views of a source are not written by :func:`render`.
     """
     return if_at_most(x, DIALECT_FUNCTIONS["_text_bytes"][dialect](text), MAX_TEXT_BYTES)
 
@@ -526,12 +523,12 @@ def if_at_most(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
 
 
 def alias(x: exp.Expr, name: str) -> exp.Expr:
-    """Return a value under a plain name by AS."""
+    """Return ``x AS name``."""
     return exp.Alias(this=x, alias=exp.to_identifier(name))
 
 
 def relation(source: Any, name: str) -> exp.Expr:
-    """Return a query or table for FROM, under a plain name."""
+    """Return a query or table as an element of FROM with this alias."""
     if isinstance(source, exp.Query) and not isinstance(source, exp.Subquery):
         return source.subquery(name, copy=False)
     return exp.alias_(source, name, table=True)
@@ -545,9 +542,7 @@ def select(
     where: Sequence[exp.Expr] = (),
     group_by: Sequence[exp.Expr] = (),
 ) -> exp.Select:
-    """Return a SELECT of ``columns`` from ``source`` with these ``joins``, grouped by ``group_by``; all conditions of
-    ``where`` must hold.
-    """
+    """Return SELECT columns FROM source with these joins, the conjunction of the conditions as WHERE, and GROUP BY."""
     query = exp.Select().select(*columns, copy=False).from_(source, copy=False)
     for item in joins:
         query.append("joins", item)
@@ -572,24 +567,31 @@ def join(source: exp.Expr, on: exp.Expr, kind: Literal["", "LEFT", "SEMI"] = "")
     return exp.Join(this=source, on=on, **side)
 
 
+def with_tables(query: exp.Select, tables: Iterable[tuple[str, exp.Select]]) -> exp.Select:
+    """Return a SELECT with common table expressions (WITH name AS MATERIALIZED …), which the engine computes once."""
+    for name, inner in tables:
+        query = query.with_(name, as_=inner, materialized=True, copy=False)
+    return query
+
+
+def _ranked(function: exp.Expr, order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.Expr:
+    """Return a ranking function over the rows that are equal in ``partition``, in this order, NULLs last."""
+    ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
+    return exp.Window(this=function, partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER")
+
+
 def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) -> exp.Expr:
     """Return ROW_NUMBER() within rows that are equal in ``partition``, in this order, NULLs last."""
-    ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
-    return exp.Window(
-        this=exp.RowNumber(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
-    )
+    return _ranked(exp.RowNumber(), order, partition)
 
 
 def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.Expr:
     """Return DENSE_RANK() within rows that are equal in ``partition``, in this order, NULLs last."""
-    ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
-    return exp.Window(
-        this=exp.DenseRank(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
-    )
+    return _ranked(exp.DenseRank(), order, partition)
 
 
 def over(aggregate: exp.Expr, partition: Sequence[exp.Expr]) -> exp.Expr:
-    """Return an aggregate over all rows that are equal in ``partition``, beside each of them."""
+    """Return an aggregate as a window function: over all rows that are equal in ``partition``."""
     return exp.Window(this=aggregate, partition_by=list(partition), over="OVER")
 
 
@@ -611,5 +613,5 @@ def total(x: exp.Expr) -> exp.Expr:
 
 
 def shift_right(x: exp.Expr, places: int) -> exp.Expr:
-    """Return an integer that is not negative divided by ``2^places``, rounded down."""
+    """Return floor(x / 2^places) as SQL for an integer x >= 0."""
     return exp.BitwiseRightShift(this=operand(x), expression=integer(places)) if places else x

@@ -535,7 +535,7 @@ class Rows:
 
 
 def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
-    """Return the refusal of a name that several columns have; ``match`` is one of them."""
+    """Return the error for a name that several columns have; ``match`` is one of them."""
     relation, name = match
     fix = f"write {relation.name}.{name}, in the spelling of the card"
     return InvalidArgument("column", "one meaning", f"several of {clip(column.name)!r}", fix)

@@ -345,8 +345,10 @@ class Query:
         return (replace(self, more=()), *self.more) if self.more else (self,)
 
 
-def sources(source: Source) -> Iterator[Source]:
-    """Yield a relation and, recursively, the relations it is made of."""
+def sources(source: Source | None) -> Iterator[Source]:
+    """Yield a relation and, recursively, the relations it is made of; nothing for None, the card's own table."""
+    if source is None:
+        return
     yield source
     inside: tuple[Source, ...] = ()
     if isinstance(source, PersonJoin):
@@ -369,25 +371,21 @@ def private_tables(query: Query) -> list[str | None]:
 
 def public_joins(query: Query) -> list[Join]:
     """Return all joins with public tables, including those inside the relation that is asked about."""
-    inside = [] if query.source is None else list(sources(query.source))
-    return [
-        *query.joins,
-        *(join for item in inside if isinstance(item, (Projection, PerPerson)) for join in item.joins),
-    ]
+    inside = (item for item in sources(query.source) if isinstance(item, (Projection, PerPerson)))
+    return [*query.joins, *(join for item in inside for join in item.joins)]
 
 
 def conditions(query: Query) -> list[Expression]:
     """Return all conditions on rows, including those inside the relation that is asked about."""
-    inside = [] if query.source is None else list(sources(query.source))
-    every = [query.where, *(item.where for item in inside if isinstance(item, (Projection, PerPerson)))]
+    inside = (item for item in sources(query.source) if isinstance(item, (Projection, PerPerson)))
+    every = [query.where, *(item.where for item in inside)]
     return [item for item in every if item is not None]
 
 
 def public_tables(query: Query) -> list[str]:
     """Return the names of the public tables that a question reads, each once."""
-    inside = [] if query.source is None else list(sources(query.source))
     names = [join.table for join in public_joins(query)]
-    names += [item.table for item in inside if isinstance(item, PublicMembership)]
+    names += [item.table for item in sources(query.source) if isinstance(item, PublicMembership)]
     return list(dict.fromkeys(names))
 
 
@@ -439,7 +437,7 @@ def check_size(expression: Expression) -> None:
 
 
 def show(expression: Expression) -> str:
-    """Return an expression as short text for messages."""
+    """Return an expression as short text for error messages, such as "amount > 5"; "case (…)" for nested ones."""
     if isinstance(expression, Column):
         return clip(f"{expression.table}.{expression.name}" if expression.table else expression.name)
     if isinstance(expression, Literal):

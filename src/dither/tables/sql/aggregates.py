@@ -68,7 +68,7 @@ from dither.tables.sql.text import COMMON, FUNCTION_HINTS, PLACEHOLDER_ADVICE, h
 from dither.tables.sql.text import expression as parsed
 
 Leaf = Callable[[exp.Expr], Expression | None]
-"""Reads a node in a way of its own, or returns None."""
+"""Returns the expression of a node that is special to a clause, such as a column; None for other nodes."""
 
 AGGREGATES = frozenset(
     [
@@ -88,15 +88,16 @@ _SPECIAL_NAMES = {
 
 
 def syntax(text: str) -> Expression:
-    """Return the expression that a text of SQL writes, with column names as they are written."""
+    """Return the expression of a SQL text, with column names not yet resolved."""
     return read(parsed(text), lambda node: name_of(node) if isinstance(node, exp.Column) else None)
 
 
 def row_leaf(rows: Rows, clause: str) -> Leaf:
-    """Return the reader of leaf nodes for a clause about rows: it resolves columns and refuses aggregates."""
+    """Return the reader of columns for a clause about single rows: it resolves their names in ``rows``, and refuses
+    aggregates."""
 
     def leaf(node: exp.Expr) -> Expression | None:
-        """Return the expression of a column; None for nodes that are no leaf."""
+        """Return the expression of a column; None for other nodes."""
         if is_aggregate(node):
             fix = "conditions on aggregates stand in HAVING" if clause == "WHERE" else "aggregate once, over plain rows"
             raise refuse_sql(f"rows in {clause}", "an aggregate", fix)
@@ -106,21 +107,21 @@ def row_leaf(rows: Rows, clause: str) -> Leaf:
 
 
 def find_column(node: exp.Column, rows: Rows) -> Expression:
-    """Return what a column name stands for in these rows; an unknown name is refused with the most likely mistake."""
+    """Return the resolved column of a column node; refuse an unknown name with advice on the most likely mistake."""
     column = name_of(node)
     if column.table is not None or rows.lookup(column) is not None:
         return rows.find(column)
     fix = nearest(column.name, [name for item in rows.relations for name in item.columns], quote=None)
     fix = fix or _meant_instead(node, column.name)
     if fix is None:
-        return rows.find(column)  # which refuses it
+        return rows.find(column)  # raises the refusal
     got = f'"{clip(column.name)}" in double quotes, which is a name' if node.this.quoted else repr(clip(column.name))
     raise InvalidArgument("column", "a column of the table", got, fix)
 
 
 def _meant_instead(node: exp.Column, name: str) -> str | None:
-    """Return advice for an unknown name by where it stands: a placeholder, an alias used too early, or a text in
-    double quotes. None where nothing is likely."""
+    """Return advice on an unknown column name that is probably something else, by its form and context: a placeholder,
+    an alias used too early, or a text in double quotes; None where none is likely."""
     if name.casefold() in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[name.casefold()]
     if name.startswith(("$", "@", ":")):
@@ -143,8 +144,8 @@ def _meant_instead(node: exp.Column, name: str) -> str | None:
 
 
 def ungrouped(select: exp.Select, column: Expression, numeric: bool) -> InvalidArgument:
-    """Return the refusal of a column that is neither grouped nor aggregated, with advice by the clause that names
-    it."""
+    """Return the error for a column that is neither grouped nor aggregated, with advice by the clause that names it;
+    ``numeric`` suggests an average."""
     name = show(column)
     items = [item.unalias() for item in select.expressions]
     plain = [item for item in items if not any(map(is_aggregate, item.walk()))]
@@ -195,7 +196,7 @@ def outer_columns(node: exp.Expr, query: exp.Expr) -> list[exp.Column]:
 
 
 def name_of(node: exp.Column) -> Column:
-    """Return a column node as the name it writes, unresolved; refuse * and paths of more than table.column."""
+    """Return the unresolved column of a column node; refuse ``*`` and paths longer than table.column."""
     if isinstance(node.this, exp.Star):
         raise refuse_sql("named columns", "*", "name the columns; single rows are never released")
     if len(node.parts) > 2:
@@ -205,8 +206,8 @@ def name_of(node: exp.Column) -> Column:
 
 
 def read(node: exp.Expr, leaf: Leaf) -> Expression:
-    """Return the expression that a node stands for. ``leaf`` reads columns and whatever else is special to the
-    clause; it returns None for other nodes."""
+    """Return the expression of a sqlglot node; refuse nodes without a corresponding operation. ``leaf`` is asked first:
+    it reads columns and other nodes that are special to the clause."""
     result = leaf(node)
     if result is not None:
         return result
@@ -229,7 +230,7 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
 
 
 def read_if_known(node: exp.Expr, leaf: Leaf) -> Expression | None:
-    """Return the expression that a node stands for; None where dither has no such operation or column."""
+    """Return the expression of a sqlglot node; None where there is no such operation or column."""
     try:
         return read(node, leaf)
     except InvalidArgument:
@@ -237,8 +238,8 @@ def read_if_known(node: exp.Expr, leaf: Leaf) -> Expression | None:
 
 
 def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Expression:
-    """Return the call of an operation that SQL writes as an operator or clause, as its row in the table of
-    operations says."""
+    """Return the expression of a node for an operator or clause, such as ``a + b`` or ``x IN (…)``, read as the
+    operation's ``syntax`` says."""
     if syntax.refuse is not None:
         syntax.refuse(node)
     if syntax.read is not None:
@@ -253,7 +254,7 @@ def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Ex
 
 
 def number(node: exp.Expr, what: str) -> int | float:
-    """Return the number that a node writes as a constant; refuse anything else as the value of ``what``."""
+    """Return the value of a numeric constant; refuse other nodes, with ``what`` as the name of the argument."""
     value = read(node, lambda _node: None) if isinstance(node, (exp.Literal, exp.Neg, exp.Paren)) else None
     if not isinstance(value, Literal) or not isinstance(value.value, (int, float)) or isinstance(value.value, bool):
         raise refuse_sql(f"a number for {what}", clip(node.sql("duckdb"), 30), "write it as a constant, for example 10")
@@ -261,13 +262,13 @@ def number(node: exp.Expr, what: str) -> int | float:
 
 
 def _literal(node: exp.Expr, _leaf: Leaf) -> Expression:
-    """Return a text or number constant."""
+    """Return the expression of a text or number constant."""
     return Literal(node.name) if node.is_string else Literal(_parsed_number(node.name))
 
 
 def _parsed_number(text: str) -> int | float:
-    """Return the number that digits write: an int where there is no point or exponent, else a float. Refuse what 64
-    bits or a double cannot hold."""
+    """Return the number that a text states: an int if it is only digits, otherwise a float; refuse numbers that 64 bits
+    or a double cannot hold."""
     digits = text.isascii() and text.isdigit()
     try:
         value = int(text) if digits and len(text) < 20 else float(text)
@@ -289,8 +290,7 @@ def _paren(node: exp.Expr, leaf: Leaf) -> Expression:
 
 
 def _function(node: exp.Expr, leaf: Leaf) -> Expression:
-    """Return the call of an operation that SQL writes as a function; an unknown function is refused with the nearest
-    one."""
+    """Return the expression of a function call; refuse unknown functions, with a hint or the most similar name."""
     refuse_other_parts(node, "this", "expressions")
     name, args = node.name.upper(), node.expressions
     if name in FUNCTIONS:
@@ -343,8 +343,10 @@ PER_PERSON = "rows_per_person"
 
 @dataclass(frozen=True)
 class ParsedAggregate:
-    """An aggregate, and what its bounds per group say of the rows of a person in a group: that there are at most
-    ``max_rows``, or that it means something only if there is ``one_row``.
+    """An aggregate, and what its ``contribution_bounds_per_group`` imply for the question.
+
+    ``max_rows`` is the limit on a person's rows in a group that COUNT states, None without one. ``one_row`` says that
+    the bounds are valid only if a person has at most one row in a group.
     """
 
     aggregate: Aggregate
@@ -354,7 +356,8 @@ class ParsedAggregate:
 
 @dataclass(frozen=True)
 class _AggregateCall:
-    """An aggregate as written: its name, arguments, named arguments, and what follows it."""
+    """An aggregate as it was written: its name, its arguments, its named bounds and ``rows_per_person``, the expression
+    of WITHIN GROUP (ORDER BY …) and the condition of FILTER; None for what is absent."""
 
     name: str
     args: list[exp.Expr]
@@ -365,15 +368,14 @@ class _AggregateCall:
 
 
 def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
-    """Return the aggregate over groups that a node asks for, with what its bounds state; refuse what cannot be
-    released."""
+    """Return the aggregate over groups of a sqlglot node; refuse aggregates that cannot be released privately."""
     call = _aggregate_call(node, rows, card)
     result = _aggregate(call, rows, card)
     return replace(result, aggregate=replace(result.aggregate, rows_per_person=call.rows_per_person))
 
 
 def _aggregate(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
-    """Return the aggregate of a call, whatever its limit."""
+    """Return the aggregate of a call, without its ``rows_per_person``."""
     name = call.name
     if name in _NEAREST:
         raise refuse_sql("an aggregate dither can release", name, _NEAREST[name])
@@ -426,8 +428,8 @@ def _types(card: Card) -> Types:
 
 
 def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
-    """Split an aggregate into its name, arguments, bounds, ``rows_per_person``, and the clauses FILTER and WITHIN GROUP
-    that follow it."""
+    """Return the parts of an aggregate's node: name, arguments, named arguments, and the clauses FILTER and WITHIN
+    GROUP after it."""
     condition = ordered = None
     if isinstance(node, exp.Filter):
         refuse_other_parts(node, "this", "expression")
@@ -501,7 +503,8 @@ def _count_where(condition: Expression | None) -> Aggregate:
 
 
 def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
-    """Return what COUNT asks for: rows, rows where the argument is not NULL, or its distinct values."""
+    """Return the aggregate of COUNT: the number of rows, of rows where the argument is not NULL, or of its distinct
+    values."""
     if len(call.args) == 1 and isinstance(call.args[0], exp.Distinct):
         return ParsedAggregate(_distinct(call, call.args[0], rows, card))
     if PER_ROW in call.named:
@@ -604,8 +607,8 @@ _AGGREGATES = "use COUNT, COUNTIF, SUM, AVG, MIN, MAX, BOOL_OR or BOOL_AND insid
 
 
 def is_person_aggregate(node: exp.Expr) -> bool:
-    """Return whether a node may aggregate one person's rows: like an aggregate over groups, or BOOL_OR and BOOL_AND.
-    FILTER may follow."""
+    """Return whether a node is an aggregate that may be applied to one person's rows: one of those over groups, or
+    BOOL_OR or BOOL_AND; FILTER may follow."""
     if is_aggregate(node):
         return True
     while isinstance(node, exp.Filter):
@@ -614,7 +617,7 @@ def is_person_aggregate(node: exp.Expr) -> bool:
 
 
 def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
-    """Return the exact aggregate of one person's rows that a node asks for, as in a SELECT with GROUP BY person."""
+    """Return the exact aggregate of one person's rows of a sqlglot node, in a SELECT with GROUP BY person."""
     types = types_of(rows, card)
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
@@ -652,7 +655,8 @@ def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
 
 
 def _typed_argument(name: str, value: Expression, types: Types) -> Expression:
-    """Return the argument of a person's aggregate as the type it needs; refuse any other type."""
+    """Return the type-checked argument of an aggregate of one person's rows: a number for SUM and AVG, a condition for
+    BOOL_OR and BOOL_AND, anything but a condition for others."""
     kind = _KINDS[name]
     if kind in ("sum", "mean"):
         return require_number(value, types, name)
@@ -665,23 +669,24 @@ def _typed_argument(name: str, value: Expression, types: Types) -> Expression:
 
 
 def _null_unless(value: Expression, condition: Expression | None) -> Expression:
-    """Return a value that is NULL in rows where the condition does not hold, so that aggregates skip them; the value
-    itself for None."""
+    """Return CASE WHEN condition THEN value END, whose NULLs aggregates ignore; the value unchanged for None."""
     return value if condition is None else Call("case", (condition, value, Literal(None)))
 
 
 def _count_rows(condition: Expression | None) -> PersonAggregate:
     """Return the count of a person's rows for which a condition holds; of all rows for None."""
-    if condition is None:
-        return PersonAggregate("count")
-    return PersonAggregate("count_value", _null_unless(Literal(1), condition))
+    counted = _count_where(condition)
+    return PersonAggregate("count" if condition is None else "count_value", counted.value)
 
 
 def window_function(
     node: exp.Window, value_of: Callable[[exp.Expr], Expression], types: Types, person: Column
 ) -> WindowFunction:
-    """Return the window function over one person's rows that a node asks for; ``value_of`` reads its arguments. A
-    window must be partitioned by the person: over rows of several people it would mix them."""
+    """Return the window function over one person's rows of a sqlglot node.
+
+    It must be partitioned by the ``person``: a window over several people would mix their rows. ``value_of`` reads its
+    arguments, and ``types`` has the types of columns.
+    """
     refuse_other_parts(node, "this", "partition_by", "order", "spec", "over")
     function = node.this
     if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
@@ -733,7 +738,7 @@ def window_function(
 
 
 def _other_partition_keys(partition: list[Expression], person: Column, types: Types) -> tuple[Expression, ...]:
-    """Return the expressions of PARTITION BY without the person, by whom every window is partitioned anyway."""
+    """Return the type-checked expressions of PARTITION BY other than the person."""
     return tuple(typed(item, types)[0] for item in partition if item != person)
 
 

@@ -114,8 +114,9 @@ def _columns(node: exp.Expr) -> Columns:
 
 @dataclass(frozen=True)
 class BlockLevel:
-    """What a block asks at one level: aggregates of its rows by groups, and the columns that only other levels group
-    by. ``types`` are those of the columns, ``options`` what is said of the release, such as limits on a person's rows.
+    """The request of a block at one level of ROLLUP or CUBE: aggregates of its rows by groups, and the columns
+    ``rolled_up`` that only other levels group by. ``types`` are those of the columns, and ``options`` the stated
+    options of the release, such as limits on a person's rows.
     """
 
     groups: tuple[Group, ...]
@@ -335,9 +336,11 @@ class PrivateBlock:
         return [query for part in parts if part is not None for query in part.find_all(exp.Query)]
 
     def _hidden(self, source: exp.Expr, noisy: str, names: dict[str, str]) -> tuple[exp.Expr, dict[str, str]]:
-        """Return a subquery that renames the columns of the noisy table, and the new names. Queries nested in the
-        block cannot refer to these names by accident: a name in them means a column of rows, of another block, or
-        what AS names."""
+        """Return a subquery that gives the columns of the noisy table unusual names ("noisy.n"), and these names.
+
+        Queries nested in the block then cannot refer to the columns by accident: a name in them means a column of rows,
+        of another block, or an alias.
+        """
         for column in (column for query in self._queries() for column in query.find_all(exp.Column)):
             alias, column_of_rows = self._alias(column), None
             if alias is not None:
@@ -459,8 +462,8 @@ class PrivateBlock:
         return None
 
     def _named(self, node: exp.Column, clause: Clause) -> exp.Expr:
-        """Return what a column's name means in a clause: a group, or an output column by AS. Refuse a column that is
-        neither grouped nor aggregated."""
+        """Return the expression of a column's name in a clause: a grouping column, or an output column with this alias.
+        Refuse a column that is neither grouped nor aggregated."""
         alias, group = self._alias(node, clause), self._group(node)
         known = group is not None or self.rows.lookup(name_of(node)) is not None
         column = (node if group is None else group) if known else None

@@ -133,7 +133,8 @@ def render(tree: exp.Query, *noisy: str, public: Collection[str] = ()) -> str:
 
 
 def _check_node(node: exp.Expr, tables: Collection[str]) -> None:
-    """Refuse a node that SQL on the answer may not have."""
+    """Refuse a node that SQL on noisy tables may not contain; give the column its table where DuckDB would otherwise
+    read its name as a built-in value."""
     kind = type(node)
     if kind not in _NODES:
         raise refuse_node(node, "SQL on the noisy answer", "use plain SELECTs, functions and windows over the answer")
@@ -186,8 +187,8 @@ def _check_function(node: exp.Anonymous) -> None:
 
 
 def _qualify(node: exp.Column) -> None:
-    """Write its table before a column whose bare name DuckDB would read as a built-in value, such as CURRENT_USER,
-    where there is no such column."""
+    """Add its table to a column whose bare name DuckDB would read as a built-in value, such as CURRENT_USER, if no
+    column had it; refuse it where the table is ambiguous."""
     select = node.find_ancestor(exp.Select)
     source = select.args.get("from_") if select is not None and not select.args.get("joins") else None
     name = source.this.alias_or_name if source is not None else ""
@@ -199,9 +200,9 @@ def _qualify(node: exp.Column) -> None:
 
 @lru_cache(maxsize=4096)
 def reads_database(name: str) -> bool:
-    """Return whether DuckDB gives a bare name a value although no column has it, as for CURRENT_USER or LOCALTIMESTAMP.
+    """Return whether DuckDB reads a name without such a column as a built-in value, as CURRENT_USER or LOCALTIMESTAMP.
 
-    DuckDB is asked, so that what another version of it has is known, too.
+    The installed DuckDB is asked, since versions differ.
 
     >>> reads_database("LocalTimestamp"), reads_database("n")
     (True, False)
@@ -217,8 +218,8 @@ def reads_database(name: str) -> bool:
 
 
 def without_failures(tree: exp.Query) -> exp.Query:
-    """Rewrite a tree so that no value makes it fail: division by zero is NULL, and so is a CAST of a value that does
-    not fit."""
+    """Rewrite a tree in place so that no value makes it fail, and return it: a division by 0 is NULL, and so is a CAST
+    of a value that does not fit."""
     for node in list(tree.walk()):
         if isinstance(node, (exp.Div, exp.Mod, exp.IntDiv)):
             divisor = node.expression
@@ -238,8 +239,8 @@ def _null_if_zero(divisor: exp.Expr) -> exp.Expr:
 
 
 def _constant(node: exp.Cast) -> bool:
-    """Return whether a CAST is of a literal, as DATE '2024-01-01', that every rehearsal computes: not in a branch or
-    argument, which made-up rows may not reach."""
+    """Return whether a CAST is of a literal, as in DATE '2024-01-01', outside of branches and arguments: the rehearsal
+    then evaluates it in any case, and refuses a wrong one."""
     return isinstance(node.this, exp.Literal) and node.find_ancestor(exp.Case, exp.If, exp.Anonymous) is None
 
 
@@ -368,7 +369,8 @@ def _question(tree: exp.Query, card: Card, options: dict[str, exp.Expr], day: da
 def _post_processing(
     tree: exp.Query, blocks: Sequence[PrivateBlock], merged: Sequence[MergedAggregation], card: Card
 ) -> PostProcessing:
-    """Return the statement as SQL on the noisy tables of its blocks, after a rehearsal on made-up tables."""
+    """Return the SQL that computes a statement from the noisy tables of its blocks; refuse SQL that fails in a
+    rehearsal on made-up tables."""
     from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
 
     free_names = _free_names(tree)
@@ -400,8 +402,8 @@ def _of_public_tables(tree: exp.Query, card: Card) -> PostProcessing:
 
 
 def has_outer_part(tree: exp.Query) -> bool:
-    """Return whether a statement may need SQL on the noisy answer, because it has subqueries, window functions,
-    levels, or functions of aggregates."""
+    """Return whether a statement may need SQL on noisy tables: it has subqueries, window functions, levels of ROLLUP or
+    CUBE, or functions of aggregates."""
     outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
     calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
     for node in tree.walk():
@@ -415,14 +417,14 @@ def has_outer_part(tree: exp.Query) -> bool:
 
 
 def _types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type]:
-    """Return the types of the columns of a noisy table; ``known`` has those of the groups."""
+    """Return the types of a noisy table's columns by name; ``known`` has those of the groups."""
     groups = {group.name: known[group.name] for group in question.groups}
     return groups | {name: answer_type(aggregate, card) for name, aggregate in question.aggregates.items()}
 
 
 def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
-    """Return the tree with each private block replaced by its SQL on noisy tables, also where one block is inside
-    another."""
+    """Return the tree with each private block replaced by its SQL on noisy tables, outermost first, so that blocks
+    inside of others are replaced as well."""
     while True:
         block = next((node for node in tree.find_all(exp.Select) if _PLACE in node.meta), None)
         if block is None:
@@ -435,7 +437,8 @@ def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
 
 
 def _write_rows_in_place(tree: exp.Query, card: Card) -> None:
-    """Replace each item of WITH that is a relation of private rows by a subquery in every FROM that reads it."""
+    """Rewrite a tree in place: each WITH item that is a relation of private rows becomes a subquery in every FROM that
+    names it, and is removed from WITH."""
     written = 0
     for place, item in enumerate(bind_tables(tree)):
         name = item.alias
@@ -481,8 +484,8 @@ def _is_rows(source: exp.Expr, card: Card) -> bool:
 
 
 def _is_relation(query: exp.Expr, card: Card) -> bool:
-    """Return whether every row of a query's result belongs to one person: it has rows of a private table, or a table
-    per person."""
+    """Return whether every row of a query's result belongs to one person: it selects private rows, or aggregates them
+    by person."""
     if isinstance(query, exp.Union):
         return _is_relation(query.this, card) and _is_relation(query.expression, card)
     if isinstance(query, exp.Subquery):
@@ -493,7 +496,7 @@ def _is_relation(query: exp.Expr, card: Card) -> bool:
 
 
 def _aggregates(select: exp.Select) -> bool:
-    """Return whether a SELECT groups or aggregates itself, rather than in a window function or a subquery."""
+    """Return whether a SELECT has GROUP BY or an aggregate, other than as a window function or in a subquery."""
     if select.args.get("group"):
         return True
     parts = [*select.expressions, *(select.args.get(name) for name in ("having", "qualify", "order"))]
@@ -512,8 +515,8 @@ def _aggregates(select: exp.Select) -> bool:
 
 
 def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
-    """Return the SELECTs that aggregate private rows, outermost first, after items of WITH that are private rows were
-    moved to where they are read; refuse a SELECT that would release rows."""
+    """Return the SELECTs that aggregate private rows, outermost first; refuse a SELECT that would release rows. WITH
+    items of private rows are first written into the FROM that reads them."""
     _write_rows_in_place(tree, card)
     result: list[exp.Select] = []
     consumed: set[int] = set()
@@ -530,8 +533,8 @@ def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
 
 
 def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
-    """Return the refusal of a SELECT that would release rows, with advice by where it stands: in EXISTS, IN, a set
-    operation or alone."""
+    """Return the error for a SELECT that would release rows, with advice by its context: EXISTS, IN, a set operation,
+    DISTINCT, a window function, or none of these."""
     person = card.unit or "person"
     around = select.parent
     while isinstance(around, exp.Subquery):
@@ -571,7 +574,7 @@ def _nodes_about_rows(block: exp.Select) -> list[exp.Expr]:
 
 
 def _free_names(tree: exp.Query) -> Iterator[str]:
-    """Yield names for the noisy tables that the statement does not use."""
+    """Yield names for noisy tables (noisy, noisy_2, …) that the statement does not use."""
     taken = {str(item.this).casefold() for item in tree.find_all(exp.Identifier)}
     while True:
         name = unique("noisy", taken)
@@ -581,20 +584,20 @@ def _free_names(tree: exp.Query) -> Iterator[str]:
 
 @dataclass
 class MergedAggregation:
-    """A private aggregation of the question, with all that is asked of it."""
+    """A private aggregation of the question, and the requests of blocks that it answers."""
 
     items: list[BlockLevel]
     places: list[int]
-    """Which of all that is asked the items are."""
+    """The indices of the items among the requests of all blocks."""
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """What the aggregation groups by."""
+        """The grouping columns, under the names that the first request gives them."""
         return self.items[0].groups
 
     def takes(self, asked: BlockLevel) -> bool:
-        """Return whether this aggregation can also measure what a block asks for: the groups, joins and relation are
-        equal, and WHERE is, too, or can become a condition of each aggregate."""
+        """Return whether this aggregation can also answer a block's request: groups, joins and relation are equal, and
+        WHERE is equal or, without groups, can become a condition of each aggregate."""
         first = self.items[0]
         if asked.identity != first.identity:
             return False
@@ -609,8 +612,8 @@ class MergedAggregation:
         return conditional and not any(item.is_level for item in items)
 
     def query(self) -> tuple[Query, list[dict[str, str]]]:
-        """Return the question that measures everything asked for, and for each item the names of its groups and
-        aggregates in that question."""
+        """Return the query that answers all requests and, for each of them, the names that its groups and aggregates
+        have in that query."""
         first = self.items[0]
         every_name: list[dict[str, str]] = []
         same_rows = all(item.rows.where == first.rows.where for item in self.items)
@@ -639,8 +642,10 @@ class MergedAggregation:
 
 
 def aggregations(asked: Sequence[BlockLevel]) -> list[MergedAggregation]:
-    """Merge what all blocks ask for into as few private aggregations as possible, in the order in which it is asked.
-    Levels are placed first, so that other blocks with their rows and groups are answered from a level."""
+    """Return the requests of all blocks merged into as few private aggregations as possible, in their order.
+
+    Levels of ROLLUP and CUBE are placed first, so that other requests with the same rows and groups join a level.
+    """
     result: list[MergedAggregation] = []
     for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
         taking = next((other for other in result if other.takes(item)), None)
@@ -656,8 +661,8 @@ def aggregations(asked: Sequence[BlockLevel]) -> list[MergedAggregation]:
 
 
 def _filtered_aggregate(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
-    """Return an aggregate whose value is NULL in rows where a condition does not hold, so that they do not count;
-    the aggregate itself for None."""
+    """Return an aggregate of only the rows for which a condition holds, by making its value NULL in others; unchanged
+    for None."""
     if condition is None:
         return aggregate
     value = Literal(1) if aggregate.value is None else aggregate.value
@@ -666,7 +671,7 @@ def _filtered_aggregate(aggregate: Aggregate, condition: Expression | None) -> A
 
 
 def example(card: Card) -> str:
-    """Return a question about the table that would be answered, as an example in refusals."""
+    """Return the SQL of a valid question about the table, as an example in errors."""
     columns = {name: item for name, item in card.columns.items() if name != card.unit}
     suitable = [name for name, item in columns.items() if item.keys or item.type == "boolean"]
     suitable += [name for name, item in columns.items() if item.type == "text"]
@@ -677,7 +682,7 @@ def example(card: Card) -> str:
 
 
 def _sql_name(name: str) -> str:
-    """Return a name as SQL writes it: in double quotes where it needs them."""
+    """Return a name as an SQL identifier, in double quotes where it needs them."""
     return exp.to_identifier(name).sql("duckdb")
 
 

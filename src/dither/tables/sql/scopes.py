@@ -68,8 +68,6 @@ def bind_tables(tree: exp.Query) -> list[exp.CTE]:
     """Return the items of all WITH clauses, each after those it may read, and mark every table with the item that it
     reads. Copies keep the mark (:func:`read_item`), so that a subtree can be moved without changing what its names
     mean.
-
-    Copies of a table know it too (:func:`read_item`): what is written elsewhere in the tree means what it meant before.
     """
     items = list(_in_order(tree))
     for clause in tree.find_all(exp.With):

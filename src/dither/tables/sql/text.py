@@ -56,8 +56,10 @@ PLACEHOLDER_ADVICE = "write the value itself, for example 3 or 'a'"
 
 
 def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, names: Sequence[str]) -> InvalidArgument:
-    """Return the refusal of a text that the parser could not read at a line and column. The first rule that
-    recognizes a mistake gives the advice; ``names`` are the table's columns."""
+    """Return the error for a text that the parser could not read from this line and column on.
+
+    Its advice is that of the first rule which recognizes a mistake among the tokens. ``names`` are the table's columns.
+    """
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     words = [token.text if token.token_type in QUOTED else token.text.upper() for token in tokens]
     for rule in _RULES:
@@ -73,26 +75,25 @@ def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, na
 _Rule = Callable[[Sequence[Token], list[str], Sequence[str]], str | None]
 
 
+_OTHER_OPERATORS = {
+    "&&": "write AND instead of &&",
+    "=>": "write >= instead of =>",
+    "= <": "write <= instead of =<",
+    "* *": "write POWER(x, 2) instead of x ** 2",
+    "NOT =": "write <> instead of NOT =",
+    "XOR": "write (a OR b) AND NOT (a AND b) instead of a XOR b",
+    **dict.fromkeys(["~", "!~"], "write LIKE 'a%' instead of a regular expression"),
+    "UNIQUE": "write DISTINCT instead of UNIQUE",
+}
+"""Advice on operators of other languages, which are one or two tokens."""
+
+
 def _other_operators(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
     """Return advice on operators of other languages, such as && and =>; None where there is none."""
     for first, second in zip(words, [*words[1:], ""], strict=True):
-        pair = f"{first} {second}"
-        if first == "&&":
-            return "write AND instead of &&"
-        if first == "=>":
-            return "write >= instead of =>"
-        if pair == "= <":
-            return "write <= instead of =<"
-        if pair == "* *":
-            return "write POWER(x, 2) instead of x ** 2"
-        if pair == "NOT =":
-            return "write <> instead of NOT ="
-        if first == "XOR":
-            return "write (a OR b) AND NOT (a AND b) instead of a XOR b"
-        if first in ("~", "!~"):
-            return "write LIKE 'a%' instead of a regular expression"
-        if first == "UNIQUE":
-            return "write DISTINCT instead of UNIQUE"
+        advice = _OTHER_OPERATORS.get(first) or _OTHER_OPERATORS.get(f"{first} {second}")
+        if advice is not None:
+            return advice
     return None
 
 
@@ -131,8 +132,8 @@ def _brackets_around_names(_tokens: Sequence[Token], words: list[str], _names: S
 
 
 def _lists(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
-    """Return advice on lists of values and the operators before them: IN, BETWEEN, LIKE, chained comparisons,
-    numbers with separators; None where these are right."""
+    """Return advice on values and the operators before them (IN, BETWEEN, LIKE, chained comparisons, numbers with
+    separators); None where these are right."""
     for place, word in enumerate(words):
         following = words[place + 1] if place + 1 < len(words) else ""
         kinds = [token.token_type for token in tokens[place : place + 3]]
@@ -404,7 +405,8 @@ REFUSED_NODES: Mapping[type[exp.Expr], RefusedNode] = MappingProxyType({
 
 
 def refuse_node(node: exp.Expr, expected: str, otherwise: str) -> InvalidArgument:
-    """Return the refusal of a node where ``expected`` is read; ``otherwise`` is the advice for nodes without their own.
+    """Return the error for a node of a kind that cannot stand where ``expected`` is; ``otherwise`` is the advice for
+    kinds that :data:`REFUSED_NODES` does not list.
 
     >>> from sqlglot import parse_one
     >>> print(refuse_node(parse_one("x ^ 2", dialect="mysql"), "an expression", "use arithmetic"))
@@ -447,6 +449,8 @@ _SIGNS = {
 
 
 class _Standard(Tokenizer):
+    """Cuts standard SQL into tokens: 'text', "name" and `name`, without templates and optimizer hints."""
+
     IDENTIFIERS: ClassVar = ['"', "`"]
     COMMENTS: ClassVar = ["--", ("/*", "*/")]
     KEYWORDS: ClassVar = {
@@ -456,6 +460,8 @@ class _Standard(Tokenizer):
 
 
 class _BigQuery(_Standard):
+    """Cuts BigQuery's SQL into tokens: 'text', "text" and `name`."""
+
     QUOTES: ClassVar = ["'", '"']
     IDENTIFIERS: ClassVar = ["`"]
     STRING_ESCAPES: ClassVar = ["\\"]
@@ -463,6 +469,8 @@ class _BigQuery(_Standard):
 
 
 class _Parser(Parser):
+    """Parses tokens to sqlglot's tree with every function call as a name with arguments, except CAST and EXTRACT."""
+
     FUNCTIONS: ClassVar = {}
     # a = b IS NULL is (a = b) IS NULL, as in DuckDB and PostgreSQL
     IS_PREDICATE_PRECEDENCE: ClassVar = DuckDB.Parser.IS_PREDICATE_PRECEDENCE
@@ -513,10 +521,10 @@ class _Parser(Parser):
 def statement(
     text: str, table: str, names: Sequence[str] = (), example: str | None = None
 ) -> tuple[exp.Query, dict[str, exp.Expr]]:
-    """Parse the one query in a text, which may have WITH, UNION and parentheses, and the options of differential
-    privacy that it states.
+    """Return the tree of the one query in a text, and the options of its WITH DIFFERENTIAL_PRIVACY by name; refuse
+    anything but one query, which may have WITH, UNION and parentheses.
 
-    ``names``, the columns of the table, and an ``example`` of a question serve refusals.
+    ``table``, its columns ``names`` and an ``example`` of a question are used in errors (None: a count of the table).
     """
     example = example or f"SELECT COUNT(*) FROM {table}"
     tokens, options = _split_options(_tokens(text, example), text)
@@ -532,7 +540,8 @@ def statement(
 
 
 def _no_question(tokens: list[Token], table: str, names: Sequence[str], example: str) -> InvalidArgument:
-    """Return the refusal of a text that does not begin like a query, such as DESCRIBE or DELETE."""
+    """Return the error for a text that does not begin like a query, such as DESCRIBE or DELETE, with advice by its
+    first word."""
     first = tokens[0].text.upper()
     fix = f"write for example {example}"
     if first in _LISTING and names:
@@ -549,7 +558,7 @@ def _no_question(tokens: list[Token], table: str, names: Sequence[str], example:
 
 
 def expression(text: str) -> exp.Expr:
-    """Parse the one expression in a text."""
+    """Return the tree of the one expression in a text; refuse anything else."""
     tokens = _tokens(text, "amount > 5")
     tree = _parse([Token(TokenType.SELECT, "SELECT"), *tokens], text)
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]
@@ -560,8 +569,8 @@ def expression(text: str) -> exp.Expr:
 
 
 def _tokens(text: str, example: str) -> list[Token]:
-    """Split a text into the tokens of one statement; refuse what is too long, too deeply nested or no SQL.
-    ``example`` is shown where the text is empty."""
+    """Return the tokens of the one statement in a text; refuse texts that are empty, too long, too deeply nested, or
+    not valid SQL tokens. ``example`` is the advice for an empty text."""
     if not isinstance(text, str):
         raise WrongType("SQL", "a text", type(text).__name__, "pass the query as a str")
     if len(text) > MAX_CHARACTERS:
@@ -599,7 +608,8 @@ def _tokenize(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
 
 
 def _check_nesting(tokens: list[Token]) -> None:
-    """Refuse tokens whose parentheses, brackets or signs nest so deeply that the parser would recurse too far."""
+    """Refuse tokens with parentheses, brackets, CASEs or prefix operators nested more deeply than
+    :data:`MAX_TOKEN_DEPTH`, on which the parser would recurse too far."""
     depth = run = 0
     for item in tokens:
         run = run + 1 if item.token_type in _PREFIX else 0
@@ -632,8 +642,8 @@ def _refuse_sign(word: str) -> None:
 
 
 def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
-    """Split BigQuery's ``WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`` off a statement's tokens and return the rest and
-    the options by name."""
+    """Return a statement's tokens without BigQuery's ``WITH DIFFERENTIAL_PRIVACY OPTIONS (…)``, and the trees of the
+    options by name."""
     words = [item.text.upper() for item in tokens[:5]]
     if words[:3] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         return tokens, {}
@@ -658,8 +668,8 @@ def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[st
 
 
 def _parse(tokens: list[Token], text: str, names: Sequence[str] = ()) -> exp.Expr:
-    """Parse tokens into one tree of bounded depth; ``names`` are the table's columns, which the advice on a mistake
-    uses."""
+    """Return the tree of one statement's tokens; refuse tokens that are no SQL, and a tree that is too deep. ``names``
+    are the table's columns, for the advice on a mistake."""
     parser = _Parser(dialect=DuckDB(), error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = [item for item in parser.parse(tokens, text) if item is not None]

@@ -1,6 +1,6 @@
 """Operations on numbers: arithmetic, bins, rounding, the remainder, roots, powers, logarithms.
 
-In SQL, arithmetic is of doubles: a number column is NULL where it is NaN, and is held within its public bounds first.
+In SQL, arithmetic is of doubles: a number column is NULL where it is NaN, and is clamped to its public bounds first.
 So the range of every result is known before any row is read, and what could overflow or vanish is refused.
 
 ROUND, TRUNC, FLOOR, CEIL, SIGN and the remainder are computed by sums, products, quotients and FLOOR of doubles, which
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
@@ -43,6 +43,7 @@ from dither.tables.query.operations.base import (
     TypedExpression,
     TypedSql,
     check_alike,
+    checks,
     constant,
     describe,
     nodes,
@@ -63,30 +64,26 @@ MAX_BINS = 10_000
 
 
 def _check(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of arithmetic on numbers and the type of its result: whole where all are whole,
-    except for a quotient, and always for FLOOR and CEIL."""
+    """Return the arguments of arithmetic, which must be numbers, and the type of its result.
+
+    The result is an integer if all arguments are, except for a quotient; FLOOR and CEIL always give an integer.
+    """
     require_numbers(call, args)
     whole = call.op in ("floor", "ceil") or (call.op != "/" and all(kind == "integer" for _, kind in args))
     return [item for item, _ in args], "integer" if whole else "number"
 
 
 def _numbers_giving(result: Type) -> Callable[[Call, list[TypedExpression]], Checked]:
-    """Return the check of an operation that takes numbers and gives a result of this type."""
-
-    def check(call: Call, args: list[TypedExpression]) -> Checked:
-        """Return the arguments, which must be numbers, and the type of the result."""
-        require_numbers(call, args)
-        return [item for item, _ in args], result
-
-    return check
+    """Return the type check of an operation that takes numbers and has a ``result`` of this type."""
+    return checks(require_numbers, result=result)
 
 
 def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that computes on numbers only and raises TypeError for others: Python would repeat a text,
+    """Return ``compute`` restricted to numbers: it raises TypeError for other values, since Python would repeat a text,
     join lists and subtract dates."""
 
     def evaluate(*values: Any) -> Any:
-        """Compute the result of numbers."""
+        """Return the result of ``compute`` on numbers; raise TypeError for other values."""
         if not all(isinstance(value, (int, float)) for value in values):
             raise TypeError
         return compute(*values)
@@ -144,8 +141,8 @@ def arithmetic(
 
 
 def _rounded(known: Range, round: Callable[[float], int]) -> Range:
-    """Return the range of FLOOR or CEIL by rounding both ends; refuse values beyond 2^53, of which doubles skip
-    whole numbers."""
+    """Return the range of FLOOR or CEIL: ``known`` with both ends rounded by ``round``. Refuse values beyond 2^53,
+    where doubles do not hold every whole number."""
     if known.size > EXACT_INTEGERS:
         raise InvalidArgument(
             "FLOOR and CEIL", "values within 2^53 in size", "larger ones, by their bounds", "leave it out"
@@ -163,7 +160,8 @@ def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def _read_sum(node: exp.Expr, read: Read) -> Expression:
-    """Return a sum or difference of numbers, of a date and an interval, or of dates."""
+    """Return the expression of sqlglot's node for ``a + b`` or ``a - b``, of numbers, dates, or a date and an
+    INTERVAL."""
     refuse_other_parts(node, "this", "expression")
     left, right = node.this, node.args["expression"]
     plus = node.key == "add"
@@ -175,8 +173,8 @@ def _read_sum(node: exp.Expr, read: Read) -> Expression:
 
 
 def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of ``-`` and the type of the result: days, a whole number, for two dates;
-    otherwise as for other arithmetic."""
+    """Return the arguments of ``-`` and the type of its result: for two dates an integer, the number of days between
+    them; for numbers as in other arithmetic."""
     if "date" not in {kind for _, kind in args}:
         return _check(call, args)
     days = [constant(item) for item, kind in args if kind == "integer"]
@@ -207,7 +205,7 @@ def _difference(left: Any, right: Any) -> Any:
 
 
 def _read_negative(node: exp.Expr, read: Read) -> Expression:
-    """Return ``-x``; of a constant the negative constant."""
+    """Return the expression of sqlglot's node for ``-x``: a negative constant for a constant, otherwise a call."""
     inside = read(node.this)
     if isinstance(inside, Literal) and isinstance(inside.value, (int, float)) and not isinstance(inside.value, bool):
         return Literal(-inside.value)
@@ -218,7 +216,7 @@ def _read_negative(node: exp.Expr, read: Read) -> Expression:
 
 
 def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of ``bin``: a number and constant edges in rising order."""
+    """Return the arguments of ``bin``, a number and constant edges in rising order, and the type of its result."""
     if args[0][1] not in NUMBERS:
         raise InvalidArgument("bin", "a number", describe(args[0][1]), "use a column of numbers")
     edges = [
@@ -235,13 +233,9 @@ def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
 
 def _compile_bin(call: Call, compiler: Compiler) -> TypedSql:
     """Return the index of a number's bin as SQL: a CASE that compares it with each edge; NULL outside of the edges."""
-    value, *cuts = call.args
-    edges = [float(cut.value) for cut in cuts if isinstance(cut, Literal) and isinstance(cut.value, (int, float))]
-    if len(edges) != len(cuts) or len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
-        raise InvalidArgument("bin", "rising numbers as edges", "edges that are no constants", "pass edges 0, 10, 20")
-    result = compiler.value(value)
-    if result.type not in NUMBERS:
-        raise wrong_type("a number", result.type)
+    result = compiler.value(call.args[0])
+    _check_bin(call, [(call.args[0], result.type), *((edge, "number") for edge in call.args[1:])])
+    edges = [float(cast(float, constant(edge))) for edge in call.args[1:]]
     x, null = result.node, nodes.literal(None)
     below, above = (nodes.binary(sign, x, nodes.double(end)) for sign, end in (("<", edges[0]), (">", edges[-1])))
     arms = [(nodes.binary("or", below, above), null)]
@@ -258,11 +252,10 @@ def _bin(value: float, *edges: float) -> int | None:
 
 
 def _read_width_bucket(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return WIDTH_BUCKET(x, low, high, n), whose arguments are ``args``, as ``bin(x, edges) + 1``: buckets count from
-    1.
+    """Return the expression of WIDTH_BUCKET(x, low, high, n): ``bin(x, edges) + 1``, since its buckets count from 1.
 
-    It is NULL outside of the limits, and the last bucket contains the upper one. The edges are computed as fractions,
-    so that they are the nearest doubles.
+    It is NULL outside of the limits, and the last bucket contains ``high``. The edges are computed as fractions and
+    rounded once, to the nearest doubles.
     """
     limits = [read(item) if item.key in ("literal", "neg", "paren") else None for item in args[1:]]
     constants = [item.value for item in limits if isinstance(item, Literal) and type(item.value) in (int, float)]
@@ -343,8 +336,7 @@ MOST_DIGITS = 15
 
 
 def _digits(call: Call) -> int:
-    """Return the constant number of digits that ROUND or TRUNC keeps after the point; a negative one rounds before
-    it."""
+    """Return the constant number of digits after the point that ROUND or TRUNC keeps; -2 rounds to hundreds."""
     digits = constant(call.args[1])
     if not isinstance(digits, int) or isinstance(digits, bool) or abs(digits) > MOST_DIGITS:
         expected = f"a constant number of digits from -{MOST_DIGITS} to {MOST_DIGITS}"
@@ -353,13 +345,14 @@ def _digits(call: Call) -> int:
 
 
 def _check_round(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of ROUND or TRUNC; the result is whole where no digits after the point are kept."""
+    """Return the arguments of ROUND or TRUNC, a number and a constant number of digits, and the type of the result: an
+    integer if no digits after the point are kept."""
     require_numbers(call, args)
     return [item for item, _ in args], "integer" if _digits(call) <= 0 or args[0][1] == "integer" else "number"
 
 
 def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
-    """Return ROUND or TRUNC (``call``) as SQL by products, quotients and FLOOR of doubles, on which engines agree to
+    """Return ROUND or TRUNC as SQL made of products, quotients and FLOOR of doubles, which all engines compute alike to
     the last bit.
 
     A number is scaled by the power of ten, rounded to a whole number (halves away from 0; TRUNC rounds toward 0), and
@@ -396,19 +389,22 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def round_half_away(value: float, digits: int = 0) -> float:
-    """Return a number rounded to ``digits`` after the point, halves away from 0, computed by the same doubles as on
-    engines."""
+    """Return a number rounded to ``digits`` after the point, halves away from 0, by the same steps as the SQL of
+    ROUND."""
     return _to_digits(value, digits, 0.5)
 
 
 def truncate(value: float, digits: int = 0) -> float:
-    """Return a number cut off toward 0 after ``digits`` digits behind the point, computed by the same doubles as on
-    engines."""
+    """Return a number without its digits after the first ``digits`` behind the point, by the same steps as the SQL of
+    TRUNC."""
     return _to_digits(value, digits, 0.0)
 
 
 def _to_digits(value: float, digits: int, half: float) -> float:
-    """Return a number scaled to ``digits``, shifted by ``half`` away from 0, cut off, and scaled back."""
+    """Return a number multiplied by 10^digits, moved by ``half`` away from 0, cut off toward 0, and divided again.
+
+    ``half`` 0.5 rounds and 0 cuts off. An integer without digits to drop is returned unchanged.
+    """
     if digits >= 0 and isinstance(value, int):
         return value
     scale = 10.0 ** abs(digits)
@@ -445,7 +441,7 @@ def _compile_sign(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _sign(value: float) -> int:
-    """Return -1, 0 or 1; raise TypeError for what is no number."""
+    """Return the sign of a number as -1, 0 or 1; raise TypeError for other values."""
     if not isinstance(value, (int, float)):
         raise TypeError
     return (value > 0) - (value < 0)
@@ -455,7 +451,8 @@ def _sign(value: float) -> int:
 
 
 def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of the remainder, whole numbers of which the divisor is not the constant 0."""
+    """Return the arguments of ``%``, which must be integers, and the type of its result; refuse the constant divisor
+    0."""
     _require_whole(call, args, "whole numbers", "round first: FLOOR(x) % 10")
     if constant(args[1][0]) == 0:
         raise InvalidArgument(show(call), "a divisor other than 0", "0", "divide by something else")
@@ -463,7 +460,8 @@ def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _require_whole(call: Call, args: list[TypedExpression], expected: str, fix_for_doubles: str) -> None:
-    """Refuse arguments ``args`` that are no whole numbers; the error says what was ``expected`` in the ``call``."""
+    """Refuse arguments of a call that are not integers. The error states what was ``expected``, and for doubles the
+    advice ``fix_for_doubles``."""
     for item, kind in args:
         if kind != "integer":
             got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
@@ -472,10 +470,10 @@ def _require_whole(call: Call, args: list[TypedExpression], expected: str, fix_f
 
 
 def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
-    """Return the remainder ``a % b`` of the ``call`` as SQL; its sign is that of a.
+    """Return the remainder ``a % b`` as SQL, with the sign of a.
 
-    A divisor of 0 gives NULL and one of -1 gives 0 without dividing: PostgreSQL fails on the first, and the least
-    integer divided by -1 overflows.
+    Divisors 0 and -1 are not divided by, unless the range of b excludes them: 0 gives NULL, where PostgreSQL would
+    fail, and -1 gives 0, since dividing the least integer by -1 overflows.
     """
     left, right = (whole_number(argument, compiler) for argument in call.args)
     divisor = right.range
@@ -487,7 +485,7 @@ def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
         if divisor is None or divisor.low <= value <= divisor.high
     ]
     remainder = nodes.binary("%", left.node, right.node)
-    if arms:  # of a NULL the arm of -1 must not make 0
+    if arms:  # NULL % -1 is NULL, not 0
         arms.insert(0, (nodes.is_null(left.node), nodes.literal(None)))
     known = None
     sizes = [*([] if left.range is None else [left.range.size]), *([] if divisor is None else [divisor.size - 1])]
@@ -513,7 +511,7 @@ def remainder(left: int, right: int) -> int | None:
 
 
 def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of the integer quotient: engines divide only whole numbers alike."""
+    """Return the arguments of the integer quotient, which must be integers, and the type of its result."""
     left, right = map(show, call.args)
     expected = "whole numbers, of which engines divide alike"
     _require_whole(call, args, expected, f"write TRUNC({left} / {right}), or FLOOR")
@@ -521,7 +519,7 @@ def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def quotient(left: int, right: int) -> int | None:
-    """Return the quotient of whole numbers, cut off toward 0; None for a divisor of 0."""
+    """Return the quotient of whole numbers without its fraction, so that -7 // 2 is -3; None for a divisor of 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -574,7 +572,7 @@ _SLACK = 1e-12
 
 
 def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
-    """Return the refusal of an argument whose range has no value that the function is defined for."""
+    """Return the error for an argument of SQRT or a logarithm of which all values are negative, by its range."""
     return InvalidArgument(call.op.upper(), expected, "none, by its bounds", "correct the bounds, or its sign")
 
 
@@ -582,7 +580,8 @@ def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
 
 
 def _square_root(call: Call, value: TypedSql) -> TypedSql:
-    """Return the square root of compiled SQL: NULL where the value is negative. Refuse a range that is all negative."""
+    """Return the square root of a compiled number as SQL, NULL for negative values; refuse a range of only negative
+    values. ``call`` names the function in that error."""
     known = require_range(value)
     if known.high < 0:
         raise _refuse_negative(call, "values from 0 on")
@@ -604,33 +603,34 @@ def _exponent(call: Call) -> float:
     raise InvalidArgument("POWER", expected, show(call.args[1]), "write EXP(y * LN(x)) for other exponents")
 
 
-def _check_power(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of POWER: a number and an allowed constant exponent."""
-    require_numbers(call, args)
-    _exponent(call)
-    return [item for item, _ in args], "number"
+Factor = TypeVar("Factor")
 
 
-def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
-    """Return base^exponent (``call``) as SQL by repeated squaring and, for halves, SQRT: the same products on every
-    engine.
+def _positive_power(
+    base: Factor, exponent: float, root: Callable[[Factor], Factor], multiply: Callable[[Factor, Factor], Factor]
+) -> Factor:
+    """Return base^|exponent| by repeated squaring, for an exponent that is a multiple of 0.5 other than 0.
 
-    The exponent is a constant. 0 to a negative power gives NULL.
+    The half of an exponent such as 2.5 is the ``root`` of the base. SQL and Python both call this, so that they compute
+    the same products.
     """
-    exponent = _exponent(call)
-    base = compiler.number(call.args[0])
     whole, half = divmod(abs(exponent), 1)
-    result = _square_root(call, base) if half else None
+    result = root(base) if half else None
     square, remaining = base, int(whole)
     while remaining:
         if remaining % 2:
-            result = square if result is None else _product(result, square)
+            result = square if result is None else multiply(result, square)
         remaining //= 2
         if remaining:
-            magnitude = abs(require_range(square))
-            squared = (magnitude * magnitude).checked()
-            square = TypedSql(nodes.binary("*", square.node, square.node), "number", squared)
+            square = multiply(square, square)
     assert result is not None  # the exponent is not 0
+    return result
+
+
+def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
+    """Return POWER(x, exponent) as SQL made of products and SQRT; 0 to a negative power gives NULL."""
+    exponent, base = _exponent(call), compiler.number(call.args[0])
+    result = _positive_power(base, exponent, functools.partial(_square_root, call), _product)
     if exponent > 0:
         return result
     zero = nodes.binary("=", result.node, nodes.double(0.0))
@@ -639,32 +639,26 @@ def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _product(left: TypedSql, right: TypedSql) -> TypedSql:
-    """Return the product of two compiled doubles with its range."""
-    known = (require_range(left) * require_range(right)).checked()
+    """Return the product of two compiled doubles as SQL with its range, which for a square is not negative."""
+    first, second = require_range(left), require_range(right)
+    known = (abs(first) * abs(second) if left is right else first * second).checked()
     return TypedSql(nodes.binary("*", left.node, right.node), "number", known)
 
 
 def power(base: float, exponent: float) -> float | None:
-    """Return base^exponent by the same products as the SQL; None where it is no real number."""
-    whole, half = divmod(abs(exponent), 1)
-    if half and base < 0:
+    """Return base^exponent by the same products as the SQL; None for a root of a negative number, and for 0 to a
+    negative power."""
+    if exponent % 1 and base < 0:
         return None
-    result = math.sqrt(base) if half else None
-    square, remaining = float(base), int(whole)
-    while remaining:
-        if remaining % 2:
-            result = square if result is None else result * square
-        remaining //= 2
-        square = square * square if remaining else square
-    assert result is not None
+    result = _positive_power(float(base), exponent, math.sqrt, operator.mul)
     return result if exponent > 0 else None if result == 0 else 1 / result
 
 
 # -- logarithms and the exponential function ------------------------------------------------------------------------
 
 
-def _to_grid(value: float) -> float:
-    """Return a number rounded to a multiple of 2^-40, on which engines' logarithms agree where they are whole."""
+def _rounded_logarithm(value: float) -> float:
+    """Return a logarithm rounded to a multiple of 2^-40, which makes LOG10(1000) exactly 3 on every engine."""
     return math.floor(value * _GRID + 0.5) / _GRID
 
 
@@ -696,15 +690,15 @@ def _logarithm(
 
     return Operation(
         name, meaning, 1, 1, _numbers_giving("number"), compile,
-        lambda value: _to_grid(compute(value)) if value > 0 else None, f"{name.upper()}(x)",
+        lambda value: _rounded_logarithm(compute(value)) if value > 0 else None, f"{name.upper()}(x)",
         functions=(name.upper(),), examples=(f"{name.upper()}(ABS(n) + 1)",),
         null_where="x is not above 0", range_rule="of what is above 0 in its range", exact=False,
     )  # fmt: skip
 
 
 def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
-    """Return EXP as SQL. The range of the exponent must rule out results below 1e-250 or above 1e150, on which
-    PostgreSQL would fail."""
+    """Return EXP(x) as SQL; refuse a range of x with results below 1e-250 or above 1e150, on which PostgreSQL could
+    fail."""
     value = compiler.number(call.args[0])
     known = require_range(value)
     if not math.log(LEAST) <= known.low <= known.high <= math.log(MOST):
@@ -724,7 +718,8 @@ NUMERIC_FUNCTIONS = (
     Operation(
         "power",
         f"(x, exponent), exponent a constant multiple of 0.5 up to {MOST_EXPONENT} in size: by products and SQRT",
-        2, 2, _check_power, _compile_power, power, "POWER(x, 3)", functions=("POWER", "POW"),
+        2, 2, checks(require_numbers, lambda call, _: _exponent(call), result="number"), _compile_power, power,
+        "POWER(x, 3)", functions=("POWER", "POW"),
         examples=("POWER(x, 2)", "POWER(n, -1)", "POWER(x, 2.5)", "POWER(ABS(x) + 1, -1.5)", "POWER(x, 16)"),
         null_where="0 to a negative power, or the root of what is below 0", range_rule="as of products and quotients",
     ),

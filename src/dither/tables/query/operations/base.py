@@ -48,10 +48,12 @@ class Range:
 
     @classmethod
     def of(cls, low: float, high: float, quantum: float) -> Range:
-        """Return the range of multiples of ``quantum`` from ``low`` to ``high``, of which the smallest other than 0
-        is at least ``quantum`` in size."""
-        inside = low <= 0 <= high
-        return cls(low, high, quantum if inside else max(quantum, min(abs(low), abs(high))), quantum)
+        """Return the range of the multiples of ``quantum`` from ``low`` to ``high``.
+
+        Those other than 0 are at least ``quantum`` in absolute value, or the nearer end if 0 is not between the ends.
+        """
+        contains_zero = low <= 0 <= high
+        return cls(low, high, quantum if contains_zero else max(quantum, min(abs(low), abs(high))), quantum)
 
     @classmethod
     def constant(cls, value: float) -> Range:
@@ -60,9 +62,10 @@ class Range:
 
     @classmethod
     def whole(cls, low: float, high: float) -> Range:
-        """Return the range of the two bounds and the whole numbers between them."""
+        """Return the range of the whole numbers between two bounds, and of the bounds themselves (which may be
+        fractions); refuse bounds beyond 1e150 in absolute value."""
         if max(abs(low), abs(high)) > MOST:
-            raise _refusal("larger ones")
+            raise _out_of_range("larger ones")
         return cls.of(float(low), float(high), min(_quantum(low), _quantum(high)))
 
     @classmethod
@@ -81,8 +84,9 @@ class Range:
 
     def __abs__(self) -> Range:
         """Return the range of the absolute values."""
-        inside = self.low <= 0 <= self.high
-        return Range(0.0 if inside else min(abs(self.low), abs(self.high)), self.size, self.least, self.quantum)
+        contains_zero = self.low <= 0 <= self.high
+        low = 0.0 if contains_zero else min(abs(self.low), abs(self.high))
+        return Range(low, self.size, self.least, self.quantum)
 
     def __add__(self, other: Range) -> Range:
         """Return the range of the sums."""
@@ -99,11 +103,15 @@ class Range:
         return Range(min(ends), max(ends), least, max(self.quantum * other.quantum, _spacing(least)))
 
     def __truediv__(self, other: Range) -> Range:
-        """Return the range of quotients, for divisors other than 0."""
-        near = [other.low, other.high]
+        """Return the range of the quotients, for divisors other than 0.
+
+        A quotient is extreme where the divisor is: at an end of the divisor's range or, if that range contains 0, next
+        to 0 at ±``least``.
+        """
+        extreme_divisors = [other.low, other.high]
         if other.low <= 0 <= other.high:
-            near += [-other.least] * (other.low < 0) + [other.least] * (other.high > 0 or other.low == 0)
-        ends = [a / b for a in (self.low, self.high) for b in near if b]
+            extreme_divisors += [-other.least] * (other.low < 0) + [other.least] * (other.high > 0 or other.low == 0)
+        ends = [a / b for a in (self.low, self.high) for b in extreme_divisors if b]
         least = self.least / (other.size or 1.0)
         return Range(min(ends), max(ends), least, _spacing(least))
 
@@ -117,16 +125,16 @@ class Range:
         )
 
     def checked(self) -> Range:
-        """Return the range itself; refuse one with values so large or so near 0 that a result could overflow or
-        underflow."""
+        """Return the range unchanged; refuse it if it has values above 1e150 or, other than 0, below 1e-250 in absolute
+        value, with which doubles could overflow or underflow."""
         if self.size <= MOST and self.least >= LEAST:
             return self
-        raise _refusal("larger ones" if self.least >= LEAST else "smaller ones that are not 0")
+        raise _out_of_range("larger ones" if self.least >= LEAST else "smaller ones that are not 0")
 
 
-def _refusal(got: str) -> InvalidArgument:
-    """Return the refusal of an expression whose values could overflow or underflow."""
-    fix = "narrow the bounds of its columns, or use a handier unit"
+def _out_of_range(got: str) -> InvalidArgument:
+    """Return the error for an expression whose values could overflow or underflow."""
+    fix = "narrow the bounds of its columns, or use a larger or smaller unit"
     return InvalidArgument("expression", "values between 1e-250 and 1e150 in size", f"{got}, by its bounds", fix)
 
 
@@ -136,7 +144,7 @@ def _quantum(value: float) -> float:
 
 
 def _spacing(size: float) -> float:
-    """Return the distance between adjacent doubles at this size."""
+    """Return the power of two by which adjacent doubles of this absolute value are spaced, or half of it."""
     return math.ldexp(1.0, math.frexp(size)[1] - 53)
 
 
@@ -147,9 +155,11 @@ class LazyModule:
     """
 
     def __init__(self, name: str) -> None:
+        """Remember the module's name; nothing is imported yet."""
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        """Return the attribute of the module, which is imported first if it was not used before."""
         return getattr(import_module(self._name), attribute)
 
 
@@ -203,8 +213,8 @@ class Compiler(Protocol):
         """Return the SQL of an expression with the values as they are."""
 
     def number(self, expression: Expression) -> TypedSql:
-        """Return the SQL of an expression as a double that is never NaN and lies within a known range, which makes
-        arithmetic safe."""
+        """Return the SQL of a number as a double that is never NaN and lies in a known range, so that arithmetic with
+        it cannot overflow."""
 
 
 @dataclass(frozen=True)
@@ -296,14 +306,31 @@ class Operation:
 # -- types ----------------------------------------------------------------------------------------------------------
 
 
+def checks(*rules: Callable[[Call, list[TypedExpression]], object], result: Type) -> Callable[..., Checked]:
+    """Return the type check of an operation whose arguments are used unchanged and whose ``result`` has this type.
+
+    Each of the ``rules`` refuses a call with arguments that it does not allow, by raising an error.
+    """
+
+    def check(call: Call, args: list[TypedExpression]) -> Checked:
+        """Return the arguments of a call that no rule refuses, and the type of its result."""
+        for rule in rules:
+            rule(call, args)
+        return [item for item, _ in args], result
+
+    return check
+
+
 def check_boolean(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of a logical operation, which must be conditions."""
+    """Return the arguments of AND, OR or NOT, and "boolean" as the type of the result; refuse arguments that are not
+    conditions."""
     require_conditions(call.op.upper(), args, "conditions")
     return [item for item, _ in args], "boolean"
 
 
 def require_conditions(clause: str, args: list[TypedExpression], expected: str) -> None:
-    """Refuse arguments ``args`` that are no conditions; ``clause`` and ``expected`` are part of the error."""
+    """Refuse arguments that are not conditions. ``clause`` is the SQL keyword and ``expected`` the expectation that the
+    error states."""
     for item, kind in args:
         if kind != "boolean":
             got = f"{show(item)}, which is {describe(kind)}"
@@ -314,11 +341,10 @@ def require_conditions(clause: str, args: list[TypedExpression], expected: str) 
 
 
 def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
-    """Return the arguments ``args`` of a ``call`` converted to one type, and that type; refuse types that have none in
-    common.
+    """Return the arguments of a call converted to one common type, and that type; refuse types without a common one.
 
-    A constant beside values of another type becomes one of theirs where it names one: a text that is a date, a number
-    or a truth value, and 0 and 1 beside conditions. A date beside timestamps is the start of its day.
+    Columns decide the type, and constants are converted to it where their text allows it: '2024-01-31' beside dates,
+    '5' beside numbers, 'true', 0 or 1 beside conditions. A date beside timestamps becomes the start of its day.
     """
     varying = {kind for item, kind in args if kind is not None and not isinstance(item, Literal)}
     fixed = {kind for item, kind in args if kind is not None and isinstance(item, Literal)}
@@ -337,12 +363,12 @@ def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expressio
     if set(kinds) == {"date", "timestamp"}:
         starts = [Call("cast", (Literal("timestamp"), item)) if kind == "date" else item for item, kind in args]
         return starts, "timestamp"
-    raise InvalidArgument(show(call), "values of one kind", " and ".join(kinds), one_kind(call, args, kinds))
+    raise InvalidArgument(show(call), "values of one kind", " and ".join(kinds), advice_on_types(call, args, kinds))
 
 
 def _convert(literal: Literal, target: str) -> TypedExpression:
-    """Return a constant converted to the type of the values beside it, where it writes one: '2024-01-31' is a date
-    beside dates. Others stay as they are."""
+    """Return a constant converted to the type ``target`` of the values beside it, with its type: '2024-01-31' becomes a
+    date beside dates. A constant that has no such form is returned unchanged."""
     value = literal.value
     if target == "timestamp" and isinstance(value, str):
         value = as_timestamp(value)
@@ -353,14 +379,14 @@ def _convert(literal: Literal, target: str) -> TypedExpression:
     elif target == "date" and isinstance(value, datetime) and value.time() == time():
         value = value.date()
     elif target in NUMBERS and isinstance(value, str):
-        value = _number_in(value)
+        value = _parsed_number(value)
     elif target == "boolean" and not isinstance(value, bool):
         value = {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower(), value)
     return Literal(value), literal_type(value)
 
 
-def _number_in(text: str) -> Value:
-    """Return the number that a text writes in plain decimal digits; the text itself otherwise."""
+def _parsed_number(text: str) -> Value:
+    """Return the number that a text states in at most 15 decimal digits; other texts are returned unchanged."""
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.replace(".", "", 1).isdigit() or len(digits) > 15:
         return text
@@ -368,31 +394,26 @@ def _number_in(text: str) -> Value:
 
 
 def as_date(text: str) -> date:
-    """Return the date that a text writes as YYYY-MM-DD; refuse other texts."""
-    try:
-        value = date.fromisoformat(text)
-    except ValueError:
-        value = None
-    if value is None or value.isoformat() != text:
-        moment = None if value is not None else _moment(text)
-        if moment is not None and moment.time() == time():
-            return moment.date()
-        got = "a time of day" if moment is not None else repr(clip(text))
-        raise InvalidArgument("date", "a date as 'YYYY-MM-DD'", got, "write for example '2024-01-31'")
-    return value
+    """Return the date that a text states as YYYY-MM-DD, also with a time of 00:00; refuse other texts."""
+    moment = _parsed_timestamp(text)
+    if moment is not None and moment.time() == time():
+        return moment.date()
+    got = "a time of day" if moment is not None else repr(clip(text))
+    raise InvalidArgument("date", "a date as 'YYYY-MM-DD'", got, "write for example '2024-01-31'")
 
 
 def as_timestamp(text: str) -> datetime:
-    """Return the timestamp that a text writes as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]; refuse other texts."""
-    value = _moment(text)
+    """Return the timestamp that a text states as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]; refuse other texts."""
+    value = _parsed_timestamp(text)
     if value is None:
         expected = "a timestamp as 'YYYY-MM-DD HH:MM:SS', without time zone"
         raise InvalidArgument("timestamp", expected, repr(clip(text)), "write for example '2024-01-31 12:00:00'")
     return value
 
 
-def _moment(text: str) -> datetime | None:
-    """Return the datetime that a text writes in ISO 8601 without a time zone; None otherwise."""
+def _parsed_timestamp(text: str) -> datetime | None:
+    """Return the timestamp that a text states in ISO 8601, without a time zone and with at most microseconds; None for
+    other texts."""
     try:
         value = datetime.fromisoformat(text)
         day = date.fromisoformat(text[:10])
@@ -402,7 +423,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def describe(kind: Type | None) -> str:
-    """Return a type in words, for messages."""
+    """Return a type in the words of error messages, such as "a date" or, for None, "NULL"."""
     words = {"integer": "a number", "number": "a number", "boolean": "true or false", None: "NULL"}
     return words.get(kind, f"a {kind}")
 
@@ -411,14 +432,16 @@ def describe(kind: Type | None) -> str:
 
 
 def compile_alike(call: Call, compiler: Compiler) -> list[TypedSql]:
-    """Return the SQL of a call's arguments; refuse arguments of different kinds, which engines would convert
-    differently."""
+    """Return the SQL of a call's arguments; refuse arguments of different types, which engines would convert by
+    different rules."""
     return require_alike([compiler.value(argument) for argument in call.args])
 
 
 def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
-    """Return the parts unchanged; refuse parts of different kinds. Integers and doubles are one kind, as dates and
-    timestamps are; NULL fits every kind."""
+    """Return compiled values unchanged; refuse values of types that cannot be compared.
+
+    Integers can be compared with doubles, dates with timestamps, and NULL with everything.
+    """
     families = {"integer": "number", "timestamp": "date"}
     kinds = {families.get(part.type, part.type) for part in parts if not part.is_null}
     if len(kinds) > 1:
@@ -427,7 +450,7 @@ def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
 
 
 def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
-    """Return the SQL of a condition; refuse an expression that is none."""
+    """Return the SQL of a condition or a bare NULL; refuse an expression of another type."""
     result = compiler.value(expression)
     if result.type != "boolean" and not result.is_null:
         raise wrong_type("a condition", result.type)
@@ -440,7 +463,7 @@ def wrong_type(expected: str, got: str) -> WrongType:
 
 
 def require_numbers(call: Call, args: list[TypedExpression]) -> None:
-    """Refuse arguments ``args`` of a ``call`` that are no numbers, with advice by their type."""
+    """Refuse arguments of a call that are not numbers; the advice in the error depends on their type."""
     for item, kind in args:
         if kind not in NUMBERS:
             fix = "use a column of numbers"
@@ -470,10 +493,10 @@ def require_range(typed: TypedSql) -> Range:
 
 
 def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
-    """Return a whole number as a BIGINT: held within its bounds where they are stated and exact in doubles, otherwise
-    unchanged.
+    """Return the SQL of a whole number as a BIGINT; refuse an expression that may have fractions.
 
-    A double is accepted where its range says that every value is whole, as what is computed from whole numbers is.
+    A number whose range is known, and within which doubles hold every whole number (up to 2^53), is clamped to that
+    range. This accepts doubles computed from whole numbers as well. Other integers are returned unchanged.
     """
     result = compiler.value(expression)
     try:
@@ -505,7 +528,8 @@ _CLAUSES = {"locks": "FOR UPDATE", "pivots": "PIVOT", "sample": "TABLESAMPLE", "
 
 
 def refuse_other_parts(node: exp.Expr, *known: str) -> None:
-    """Refuse a node with any part besides the ``known`` ones: an unread part would change what the question means."""
+    """Refuse a sqlglot node that has parts other than the ``known`` ones: ignoring them would change the meaning of the
+    query."""
     for name, value in node.args.items():
         if value and name not in known:
             part = _CLAUSES.get(name) or name.strip("_").replace("_", " ").upper()
@@ -515,27 +539,28 @@ def refuse_other_parts(node: exp.Expr, *known: str) -> None:
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
 
-def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
-    """Return advice on how to make the arguments ``args`` of a ``call``, which are of the different ``kinds``,
-    comparable.
+def advice_on_types(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
+    """Return the advice of an error about arguments of different types: how to make them comparable.
+
+    ``kinds`` are the different types, and ``args`` the arguments of the ``call`` with theirs.
     """
     dates = any(kind in ("date", "timestamp") for kind in kinds)
     if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
         return "compare once at a time: x > 1 AND x < 5"
     if "boolean" in kinds and call.op == "coalesce":
-        return _three_values(args)
+        return _advice_on_three_values(args)
     if "boolean" in kinds:
         return "write TRUE or FALSE"
     if dates and set(kinds) & set(NUMBERS):
         return "write a date in quotes: '2024-01-31'"
     if "text" in kinds and set(kinds) & set(NUMBERS):
-        return _texts_and_numbers(call, args)
+        return _advice_on_texts_and_numbers(call, args)
     return "use values of one kind"
 
 
-def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """Return advice for a condition with a default of another type, such as COALESCE(vip, 0): a CASE with three
-    values."""
+def _advice_on_three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
+    """Return the advice for a condition with a default of another type, such as COALESCE(vip, 0): to write a CASE with
+    one value each for true, false and NULL."""
     truth = next(show(item) for item, kind in args if kind == "boolean")
     other, kind = next((show(item), kind) for item, kind in args if kind not in ("boolean", None))
     yes, no = ("1", "0") if kind in NUMBERS else ("'yes'", "'no'")
@@ -544,9 +569,12 @@ def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
     return f"write CASE WHEN {truth} THEN {yes} WHEN NOT {truth} THEN {no} ELSE {other} END"
 
 
-def _texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """Return advice for texts beside numbers. Where they are compared by size the texts should become numbers, since
-    '9' is above '10' as text; where only equality counts, the number may be a code and should be a text."""
+def _advice_on_texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]]) -> str:
+    """Return the advice for texts beside numbers.
+
+    Where they are ordered, the texts should become numbers, since '9' is above '10' as text. Where only equality
+    matters, the number may be a code, which should be a text.
+    """
     number = next((show(item) for item, kind in args if isinstance(item, Literal) and kind in NUMBERS), None)
     text = next((show(item) for item, kind in args if not isinstance(item, Literal) and kind == "text"), None)
     if number is not None and call.op in ("case", "coalesce"):  # nothing is compared

@@ -90,7 +90,8 @@ _LARGEST_INTEGER = float(10**18)
 
 
 def _require_cast(source: Type | None, target: object) -> Type:
-    """Return the target of a CAST as a type; refuse one that ``source`` cannot be cast to. None is the type of NULL."""
+    """Return the target type of a CAST; refuse an unknown type, and one to which values of the type ``source`` (None:
+    NULL) cannot be cast."""
     if target not in TYPES:
         raise InvalidArgument("CAST", f"one of {', '.join(TYPES)}", clip(str(target)), "write CAST(x AS DOUBLE)")
     if source is None:
@@ -105,15 +106,16 @@ def _require_cast(source: Type | None, target: object) -> Type:
 
 
 def _check(_call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of CAST, and its target type."""
+    """Return the arguments of CAST, the target type as a constant and the value, and the target type."""
     (target, _), (value, source) = args
     kind = _require_cast(source, constant(target))
     return [target, value], kind
 
 
 def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return the CAST or TRY_CAST ``call`` as SQL that cannot fail; ``as_number`` asks for a double within its bounds,
-    for arithmetic.
+    """Return CAST or TRY_CAST as SQL that is NULL where a value cannot be cast, and never fails.
+
+    With ``as_number`` the result is a double clamped to its bounds, as arithmetic needs it.
     """
     target, argument = constant(call.args[0]), call.args[1]
     value = compiler.value(argument)
@@ -138,11 +140,12 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
 def _compile_number(
     argument: Expression, value: TypedSql, source: Type, kind: Type, compiler: Compiler, as_number: bool
 ) -> TypedSql:
-    """Return the CAST of a number as SQL. Columns with bounds are held within them; columns without bounds are taken as
-    they are.
+    """Return the CAST of a number as SQL.
 
-    ``value`` is the ``argument`` compiled without arithmetic, of type ``source``; ``kind`` is the type it is cast to.
-    ``as_number`` asks for a double within its bounds, for arithmetic.
+    ``value`` is the ``argument`` compiled without clamping, ``source`` its type ("integer" also for a double whose
+    values are all whole), and ``kind`` the type it is cast to. With ``as_number`` the result is a double clamped to its
+    bounds, and a column without bounds is refused. Rounding a double to an integer clamps it as well where it has
+    bounds.
     """
     if kind == "boolean":
         return TypedSql(nodes.binary("<>", value.node, nodes.integer(0)), "boolean")
@@ -171,8 +174,8 @@ _DECIMAL = ("+", "-", "*", "neg", "abs", "round", "trunc", "case", "if", "coales
 
 
 def _computed_type(expression: Expression, compiler: Compiler) -> str:
-    """Return in which type engines compute a number before it is cast: "integer"; "decimal", as for constants with a
-    point; or "number", a double."""
+    """Return the type in which engines compute a number: "integer", "number" for a double, or "decimal", which they
+    make of constants with a point and integers, and which they round differently."""
     if isinstance(expression, Literal):
         return "decimal" if isinstance(expression.value, float) else "integer"
     if isinstance(expression, Column) or expression.op not in _DECIMAL:
@@ -185,8 +188,10 @@ def _computed_type(expression: Expression, compiler: Compiler) -> str:
 
 
 def _rounded(value: TypedSql) -> TypedSql:
-    """Return a double as the nearest integer, halves to even; NULL beyond 64 bits. Adding and subtracting 2^52
-    rounds, since doubles from there on are whole."""
+    """Return a compiled double rounded to the nearest integer, halves to even, as SQL; NULL beyond 64 bits.
+
+    Adding 2^52 and subtracting it again rounds a smaller positive double, since all doubles from 2^52 on are whole.
+    """
     x, limit, whole = value.node, float(1 << 63), float(1 << 52)
     least, zero, most = (nodes.double(end) for end in (-whole, 0.0, whole))
     up = nodes.binary("-", nodes.binary("+", x, most), most)
@@ -205,10 +210,10 @@ def _rounded(value: TypedSql) -> TypedSql:
 
 
 def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
-    """Return the CAST of the text ``value`` to the type ``kind`` as SQL.
+    """Return the CAST of a text to the type ``kind`` as SQL.
 
-    A regular expression admits what every engine reads alike, anything else is NULL. The year 0 is no year on some
-    engines.
+    Texts that match the regular expression of the type are cast, since every engine reads these alike; others, and
+    dates of the year 0, which not all engines have, are NULL.
     """
     if kind == "boolean":
         small = nodes.translate(value.node, "TRUEFALS", "truefals")
@@ -232,7 +237,7 @@ def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
 
 
 def cast_value(target: str, value: Any) -> Any:
-    """Return a value cast to another type; None where it cannot be cast."""
+    """Return a Python value cast to the type ``target`` by the rules of the SQL; None where it cannot be cast."""
     source = _type_of(value)
     kind = _require_cast(source, target)
     if source == "text":
@@ -263,7 +268,7 @@ def _type_of(value: Any) -> Type:
 
 
 def _read_text(text: str, kind: Type) -> Any:
-    """Return the value that a text writes in the grammar of a type; None where it writes none."""
+    """Return the value of the type ``kind`` that a text states in the form that CAST accepts; None for other texts."""
     if kind == "text":
         return text
     if kind == "boolean":
@@ -275,17 +280,11 @@ def _read_text(text: str, kind: Type) -> Any:
         return None
     if kind in NUMBERS:
         return int(text) if kind == "integer" else float(text)
-    return date.fromisoformat(text) if kind == "date" else _read_timestamp(text)
-
-
-def _read_timestamp(text: str) -> datetime:
-    """Return the timestamp that a text of the grammar writes, with up to six digits of a second."""
-    whole, _, fraction = text.partition(".")
-    return datetime.fromisoformat(whole).replace(microsecond=int(fraction.ljust(6, "0") or 0))
+    return date.fromisoformat(text) if kind == "date" else datetime.fromisoformat(text)
 
 
 def _write(value: Any) -> str:
-    """Return a value as text in the form that all engines write."""
+    """Return a value other than a double as the text that CAST AS TEXT makes of it on every engine."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
@@ -297,8 +296,10 @@ def _write(value: Any) -> str:
 
 
 def _read_cast(node: exp.Expr, read: Read) -> Expression:
-    """Return the call that CAST(x AS type) stands for. DECIMAL(p, s) rounds to s digits; a constant date or
-    timestamp is read at once."""
+    """Return the expression of sqlglot's node for CAST(x AS type).
+
+    DECIMAL(p, s) becomes ROUND to s digits, and a constant text cast to a date or timestamp becomes that constant.
+    """
     refuse_other_parts(node, "this", "to", "_type", "safe")
     target = node.args["to"]
     name = getattr(target.this, "value", None)
@@ -311,7 +312,7 @@ def _read_cast(node: exp.Expr, read: Read) -> Expression:
         digits = int(sizes[1]) if len(sizes) == 2 and len(sizes[1]) < 3 else 0
         return Call("round", (Call("cast", (Literal(kind), read(node.this))), Literal(digits)))
     if target.expressions:
-        fix = f"write LEFT(CAST({clip(node.this.sql('duckdb'))} AS TEXT), 10) for so many characters"
+        fix = f"write LEFT(CAST({clip(node.this.sql('duckdb'))} AS TEXT), 10) for the first 10 characters"
         raise refuse_sql("a type without a size", f"{name}(…) in CAST", fix)
     if node.this.key == "literal" and node.this.is_string and kind in ("date", "timestamp"):
         return Literal(as_date(node.this.name) if kind == "date" else as_timestamp(node.this.name))
@@ -319,7 +320,7 @@ def _read_cast(node: exp.Expr, read: Read) -> Expression:
 
 
 def _read_date(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return DATE(x) as a cast, and DATE('2024-01-31') as a constant."""
+    """Return the expression of DATE(x): a cast, or for DATE('2024-01-31') a constant date."""
     if args[0].key == "literal" and args[0].is_string:
         return Literal(as_date(args[0].name))
     return Call("cast", (Literal("date"), read(args[0])))

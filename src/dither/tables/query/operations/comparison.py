@@ -28,6 +28,7 @@ from dither.tables.query.operations.base import (
     TypedSql,
     check_alike,
     check_boolean,
+    checks,
     compile_alike,
     compile_condition,
     constant,
@@ -45,8 +46,10 @@ if TYPE_CHECKING:
 
 
 def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
-    """Return whether a relation holds between two values, neither of them NULL. A date is compared with timestamps
-    as the start of its day."""
+    """Return whether a relation, such as ``operator.lt``, holds between two values that are not NULL.
+
+    A date is compared with a timestamp as the start of its day. Raise TypeError for a text beside another type.
+    """
     dates = isinstance(a, date) and isinstance(b, date)
     if dates and isinstance(a, datetime) != isinstance(b, datetime):
         a, b = as_datetime(a), as_datetime(b)
@@ -62,21 +65,26 @@ def as_datetime(value: Any) -> Any:
 
 
 def _check(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the arguments of a comparison converted to one type; the result is a condition."""
+    """Return the arguments of a comparison converted to one type, and "boolean" as the type of its result."""
     return check_alike(call, args)[0], "boolean"
 
 
 def _compared(write: Callable[..., exp.Expr]) -> Callable[[Call, Compiler], TypedSql]:
-    """Return the compiler of a condition on values of one kind; ``write`` makes its SQL from theirs."""
+    """Return the function that compiles a comparison of values of one kind; ``write`` makes its SQL from theirs."""
 
     def compile(call: Call, compiler: Compiler) -> TypedSql:
+        """Return a comparison as SQL."""
         return TypedSql(write(*(part.node for part in compile_alike(call, compiler))), "boolean")
 
     return compile
 
 
 def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Operation:
-    """Return the row of a comparison: its operator in SQL, sqlglot's node, and the function that compares in Python."""
+    """Return the row of a comparison in the table of operations.
+
+    ``name`` is its operator in SQL, ``node`` its class in sqlglot, and ``relation`` the function that compares in
+    Python.
+    """
     return Operation(
         name,
         "true or false; NULL if either is",
@@ -94,7 +102,8 @@ def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Op
 
 
 def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of IN: a value and a list of constants, of which not all are NULL."""
+    """Return the arguments of IN converted to one type, and "boolean"; refuse a list that has anything but constants,
+    or only NULLs."""
     if not all(isinstance(item, Literal) for item, _ in args[1:]):
         raise InvalidArgument("IN", "a list of constants", "an expression", "write it as x = … OR x = …")
     if args[0][1] is None or all(kind is None for _, kind in args[1:]):
@@ -105,7 +114,8 @@ def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _in(*arguments: Callable[[], Any]) -> bool | None:
-    """Return whether the first value is among the others: None, as in SQL, where it is not but one of them is NULL."""
+    """Return whether the first value is among the others, by the three-valued logic of SQL: None if the value is NULL,
+    or if it equals none of the others and one of them is NULL. Arguments are functions that return values."""
     value, *others = (argument() for argument in arguments)
     if value is None:
         return None
@@ -117,7 +127,8 @@ def _in(*arguments: Callable[[], Any]) -> bool | None:
 
 
 def _between(*arguments: Callable[[], Any]) -> bool | None:
-    """Return whether a value lies between two others, inclusive: None, as in SQL, where a NULL leaves it open."""
+    """Return whether a value lies between two others, inclusive; None where that depends on a NULL, as in SQL.
+    Arguments are functions that return values."""
     x, low, high = (argument() for argument in arguments)
     above = None if x is None or low is None else compare(operator.ge, x, low)
     below = None if x is None or high is None else compare(operator.le, x, high)
@@ -128,7 +139,7 @@ def _between(*arguments: Callable[[], Any]) -> bool | None:
 
 
 def _distinct(*arguments: Callable[[], Any]) -> bool:
-    """Return whether two values differ, where NULL equals NULL and nothing else."""
+    """Return whether two values differ, where NULL equals only NULL. Arguments are functions that return values."""
     left, right = (argument() for argument in arguments)
     if left is None or right is None:
         return left is not right
@@ -136,13 +147,13 @@ def _distinct(*arguments: Callable[[], Any]) -> bool:
 
 
 def _read_same(node: exp.Expr, read: Read) -> Expression:
-    """Return ``a IS NOT DISTINCT FROM b`` as the negation of is_distinct."""
+    """Return the expression of ``a IS NOT DISTINCT FROM b``, which is NOT (a IS DISTINCT FROM b)."""
     refuse_other_parts(node, "this", "expression")
     return Call("not", (Call("is_distinct", (read(node.this), read(node.args["expression"]))),))
 
 
 def _refuse_other_than_list(node: exp.Expr) -> None:
-    """Refuse IN with a subquery or without a list in brackets."""
+    """Refuse an IN whose right side is a subquery, a value without brackets, or missing."""
     if node.args.get("query") is not None:
         raise refuse_sql("IN with a list of constants", "a subquery", "write the values out: x IN ('a', 'b')")
     if node.args.get("field") is not None:
@@ -182,14 +193,14 @@ COMPARISON = (
 
 
 def _compile_connective(call: Call, compiler: Compiler) -> TypedSql:
-    """Return AND or OR of several conditions as SQL."""
+    """Return the conjunction (AND) or disjunction (OR) of several conditions as SQL."""
     conditions = (compile_condition(argument, compiler) for argument in call.args)
     return TypedSql(functools.reduce(functools.partial(nodes.binary, call.op), conditions), "boolean")
 
 
 def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked argument of NOT. NOT IN of a list with NULL is refused: it is false or NULL, so it would
-    keep no row."""
+    """Return the argument of NOT, a condition, and "boolean"; refuse NOT IN of a list with NULL, which is false or NULL
+    for every value, so that it would keep no row."""
     inside = call.args[0]
     if isinstance(inside, Call) and inside.op == "in" and Literal(None) in inside.args[1:]:
         first, *values = [show(item) for item in inside.args if item != Literal(None)]
@@ -199,34 +210,31 @@ def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_not(call: Call, compiler: Compiler) -> TypedSql:
-    """Return NOT as SQL."""
+    """Return the negation of a condition as SQL."""
     return TypedSql(nodes.not_(compile_condition(call.args[0], compiler)), "boolean")
 
 
 def _and(*arguments: Callable[[], Any]) -> bool | None:
-    """Return whether all conditions hold: None, as in SQL, where none is false but one is NULL."""
+    """Return whether all conditions hold; None if none is false but one is NULL, as in SQL. Arguments are functions
+    that return values."""
     values = [argument() for argument in arguments]
     return False if False in values else None if None in values else True
 
 
 def _or(*arguments: Callable[[], Any]) -> bool | None:
-    """Return whether any condition holds: None, as in SQL, where none is true but one is NULL."""
+    """Return whether any condition holds; None if none is true but one is NULL, as in SQL. Arguments are functions that
+    return values."""
     values = [argument() for argument in arguments]
     return True if True in values else None if None in values else False
 
 
-def _check_is_null(_call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the argument of IS NULL, of any type; the result is a condition."""
-    return [args[0][0]], "boolean"
-
-
 def _compile_is_null(call: Call, compiler: Compiler) -> TypedSql:
-    """Return IS NULL as SQL."""
+    """Return the condition ``x IS NULL`` as SQL."""
     return TypedSql(nodes.is_null(compiler.value(call.args[0]).node), "boolean")
 
 
 def _read_is(node: exp.Expr, read: Read) -> Expression:
-    """Return the call that IS NULL, IS TRUE or IS FALSE stands for; the last two are never NULL."""
+    """Return the expression of sqlglot's node for IS NULL, IS TRUE or IS FALSE; refuse IS with anything else."""
     refuse_other_parts(node, "this", "expression")
     right = node.args["expression"]
     if right.key == "null":
@@ -254,7 +262,7 @@ LOGIC = (
         syntax=Syntax("Not", ("this",)),
     ),
     Operation(
-        "is_null", "true or false, never NULL; NaN is NULL", 1, 1, _check_is_null, _compile_is_null,
+        "is_null", "true or false, never NULL; NaN is NULL", 1, 1, checks(result="boolean"), _compile_is_null,
         lambda value: value() is None, "x IS NULL", strict=False,
         syntax=Syntax("Is", read=_read_is), examples=("s IS NOT NULL",),
     ),
@@ -263,8 +271,11 @@ LOGIC = (
 
 
 def compile_branches(expressions: list[Expression], compiler: Compiler, as_number: bool) -> list[TypedSql]:
-    """Return the SQL of alternative values: all as doubles within their bounds if one of them is a number, or if
-    ``as_number`` asks for it."""
+    """Return the SQL of values of which the result is one, such as the branches of CASE.
+
+    If one of them is a double, or for numbers if ``as_number`` is True, all are doubles clamped to their bounds, so
+    that the result has a known range.
+    """
     result = [compiler.value(expression) for expression in expressions]
     kinds = {part.type for part in result if not part.is_null}
     if "number" in kinds or (as_number and kinds == {"integer"}):
@@ -273,7 +284,8 @@ def compile_branches(expressions: list[Expression], compiler: Compiler, as_numbe
 
 
 def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
-    """Return the type and the range of a value that is one of several; None for an unknown range."""
+    """Return the common type of several compiled values, and the smallest range that contains theirs; None in place of
+    the range if one of them is unknown."""
     given = [part for part in require_alike(parts) if not part.is_null]
     if not given:
         return "text", None
@@ -287,7 +299,8 @@ def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
 
 
 def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of CASE: conditions, and branches converted to one type."""
+    """Return the arguments of CASE, alternately a condition and its value and at last the value of ELSE, with all
+    values converted to one type, and that type."""
     conditions, branches = args[:-1:2], [*args[1::2], args[-1]]
     require_conditions("CASE WHEN", conditions, "a condition")
     values, kind = check_alike(call, branches)
@@ -298,8 +311,8 @@ def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
 def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
     """Return CASE as SQL; its range contains those of all branches.
 
-    The arguments of ``call`` are pairs of condition and result, and at last the result of ELSE. ``as_number`` asks for
-    doubles within their bounds.
+    The arguments of ``call`` are alternately a condition and its value, and at last the value of ELSE. With
+    ``as_number`` numbers are doubles clamped to their bounds, as arithmetic needs them.
     """
     *pairs, otherwise = call.args
     conditions = [compile_condition(argument, compiler) for argument in pairs[::2]]
@@ -310,7 +323,8 @@ def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> Ty
 
 
 def _case(*arguments: Callable[[], Any]) -> Any:
-    """Return the value of the first branch whose condition is true, else the last argument."""
+    """Return the value of the first branch whose condition is true, otherwise that of ELSE, the last argument.
+    Arguments are functions that return values, so that other branches are not evaluated."""
     for when, then in zip(arguments[:-1:2], arguments[1::2], strict=True):
         if when() is True:
             return then()
@@ -318,7 +332,7 @@ def _case(*arguments: Callable[[], Any]) -> Any:
 
 
 def _read_case(node: exp.Expr, read: Read) -> Expression:
-    """Return the call that CASE stands for; ``CASE x WHEN 1`` compares x with each value."""
+    """Return the expression of sqlglot's node for CASE; ``CASE x WHEN 1`` becomes the condition x = 1."""
     refuse_other_parts(node, "this", "ifs", "default")
     parts: list[Expression] = []
     for item in node.args["ifs"]:
@@ -333,7 +347,8 @@ def _read_case(node: exp.Expr, read: Read) -> Expression:
 
 
 def _compile_coalesce(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return COALESCE as SQL; its range contains those of all arguments."""
+    """Return COALESCE as SQL; its range contains those of all arguments. With ``as_number`` numbers are doubles clamped
+    to their bounds."""
     parts = compile_branches(list(call.args), compiler, as_number)
     kind, known = union(parts)
     return TypedSql(nodes.coalesce(*(part.node for part in parts)), kind, known)
@@ -343,7 +358,7 @@ def _compile_coalesce(call: Call, compiler: Compiler, as_number: bool = False) -
 
 
 def _check_nullif(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of NULLIF; the result has the type of the first one."""
+    """Return the arguments of NULLIF(x, y) converted to one type, and the type of x, which the result has."""
     values, _ = check_alike(call, args)
     first, kind = values[0], args[0][1]
     kind = literal_type(first.value) if isinstance(first, Literal) else kind
@@ -352,10 +367,11 @@ def _check_nullif(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return NULLIF(x, y) (``call``) as SQL: compare the first argument as it is, and use it within its bounds.
+    """Return NULLIF(x, y) as SQL: CASE WHEN x = y THEN NULL ELSE x END, where the x of ELSE is clamped to its bounds if
+    ``as_number`` is True.
 
-    ``as_number`` asks for a double within its bounds. It is written twice, so that nested ones are refused by their
-    length: NULLIF would be short, but DuckDB makes the same CASE of it, and its plan would take all the memory.
+    The function NULLIF is not used: DuckDB expands it to this CASE, and the plan of nested ones would take all memory.
+    Written out, nested ones are refused by their length.
     """
     x, y = compile_alike(call, compiler)
     (value,) = compile_branches([call.args[0]], compiler, as_number)
@@ -364,26 +380,26 @@ def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> 
 
 
 def _nullif(*arguments: Callable[[], Any]) -> Any:
-    """Return the first value; None where the two are equal."""
+    """Return the first of two values, or None where they are equal. Arguments are functions that return values."""
     value, other = (argument() for argument in arguments)
     known = value is not None and other is not None
     return None if known and compare(operator.eq, value, other) else value
 
 
 def _read_if(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return the call that IF(when, then, otherwise) stands for; without the last argument it is NULL."""
+    """Return the expression of IF(condition, value, otherwise) as a CASE; ``otherwise`` is NULL if it is left out."""
     parts = [read(item) for item in args]
     return Call("case", (*parts, *([Literal(None)] if len(parts) == 2 else [])))
 
 
 def _read_if_node(node: exp.Expr, read: Read) -> Expression:
-    """Return the call that sqlglot's node for IF stands for."""
+    """Return the expression of sqlglot's node for IF as a CASE."""
     refuse_other_parts(node, "this", "true", "false")
     return _read_if([part for name in ("this", "true", "false") if (part := node.args.get(name)) is not None], read)
 
 
 def _read_isnull(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return the call that ISNULL(x), which is IS NULL, or ISNULL(x, y), which is COALESCE, stands for."""
+    """Return the expression of ISNULL: x IS NULL for one argument, COALESCE(x, y) for two."""
     parts = tuple(map(read, args))
     return Call("is_null" if len(parts) == 1 else "coalesce", parts)
 
@@ -422,7 +438,7 @@ CONDITIONAL = (
 
 
 def _check_extreme(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the arguments of GREATEST or LEAST converted to one type; refuse conditions."""
+    """Return the arguments of GREATEST or LEAST converted to one type, and that type; refuse conditions."""
     values, kind = check_alike(call, args)
     if kind == "boolean":
         fix = "combine conditions by AND and OR"
@@ -431,9 +447,8 @@ def _check_extreme(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_extreme(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return GREATEST or LEAST (``call``) as SQL, which leave NULLs out; ``as_number`` asks for doubles within their
-    bounds.
-    """
+    """Return GREATEST or LEAST as SQL, which ignore NULLs. With ``as_number`` numbers are doubles clamped to their
+    bounds."""
     parts = [part for part in compile_branches(list(call.args), compiler, as_number) if not part.is_null]
     kind, known = union(parts)
     if not parts or len({part.type for part in parts}) > 1 or kind == "boolean":
@@ -444,8 +459,8 @@ def _compile_extreme(call: Call, compiler: Compiler, as_number: bool = False) ->
 
 
 def _clamped(call: Call, known: Range) -> Range:
-    """Return a range narrowed by the constants among the arguments: as they are never NULL, GREATEST is at least and
-    LEAST at most the constant."""
+    """Return the range of GREATEST or LEAST, narrowed by its constant arguments: since these are never NULL, GREATEST
+    is at least the largest constant, and LEAST at most the smallest."""
     fixed = [value for item in call.args if isinstance(value := constant(item), (int, float))]
     low = max([known.low, *map(float, fixed)]) if call.op == "greatest" else known.low
     high = min([known.high, *map(float, fixed)]) if call.op == "least" else known.high
@@ -453,7 +468,8 @@ def _clamped(call: Call, known: Range) -> Range:
 
 
 def _extreme(choose: Callable[..., Any], *arguments: Callable[[], Any]) -> Any:
-    """Return the largest or smallest value, as ``choose`` is max or min, without NULLs; None if all are NULL."""
+    """Return the largest or smallest value other than NULL, as ``choose`` is max or min; None if all are NULL.
+    Arguments are functions that return values."""
     values = [value for argument in arguments if (value := argument()) is not None]
     if len({isinstance(value, str) for value in values}) > 1:
         raise TypeError

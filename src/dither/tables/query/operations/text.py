@@ -29,6 +29,7 @@ from dither.tables.query.operations.base import (
     Syntax,
     TypedExpression,
     TypedSql,
+    checks,
     constant,
     describe,
     nodes,
@@ -53,7 +54,7 @@ _UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 
 
 def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of LIKE: a text and a constant pattern without backslash."""
+    """Return the arguments of LIKE or ILIKE, a text and a constant pattern without backslash, and "boolean"."""
     (_, kind), (pattern, _) = args
     if kind != "text":
         fix = "compare it with =, < or BETWEEN"
@@ -68,7 +69,8 @@ def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _check_pattern(op: str, pattern: str) -> None:
-    """Refuse a pattern that would take an engine long on a long text."""
+    """Refuse a pattern that is too long; the limit is lower with both ``%`` and ``_``, where engines try many
+    positions of the text."""
     mixed = "%" in pattern and "_" in pattern
     most = MAX_MIXED_PATTERN if mixed else MAX_PATTERN
     if len(pattern) > most:
@@ -80,37 +82,35 @@ def _check_pattern(op: str, pattern: str) -> None:
 def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
     """Return LIKE as SQL, or ILIKE as LIKE of both sides in lower case."""
     x, pattern = (compiler.value(argument) for argument in call.args)
-    if x.type != "text" or pattern.type != "text" or not isinstance(call.args[1], Literal):
-        raise wrong_type("text and a constant pattern", f"{x.type} and {pattern.type}")
-    if "\\" in str(call.args[1].value):
-        raise InvalidArgument("pattern", "one without a backslash", "a backslash", "leave it out")
-    _check_pattern(call.op, str(call.args[1].value))
+    _check_like(call, [(call.args[0], x.type), (call.args[1], pattern.type)])
     if call.op == "like":
         return TypedSql(nodes.like(x.node, pattern.node), "boolean")
-    small = nodes.translate(x.node, ascii_uppercase, ascii_lowercase)
-    letters = str(call.args[1].value).translate(_LOWER)
-    return TypedSql(nodes.like(small, nodes.literal(letters)), "boolean")
+    lower_case = nodes.translate(x.node, ascii_uppercase, ascii_lowercase)
+    return TypedSql(nodes.like(lower_case, nodes.literal(str(constant(call.args[1])).translate(_LOWER))), "boolean")
 
 
 def like(text: str, pattern: str) -> bool:
-    """Return whether a text matches a pattern in which ``%`` is any text and ``_`` any one character."""
-    at = place = 0
-    star, retry = -1, 0
-    while at < len(text):
-        if place < len(pattern) and pattern[place] == "%":
-            star, retry, place = place, at, place + 1
-        elif place < len(pattern) and pattern[place] in ("_", text[at]):
-            at, place = at + 1, place + 1
-        elif star >= 0:
-            retry += 1
-            at, place = retry, star + 1
+    """Return whether a text matches a pattern in which ``%`` is any text and ``_`` any one character.
+
+    Where a character does not match, the last ``%`` takes one character more, and matching goes on after it.
+    """
+    position = in_pattern = 0
+    last_percent, end_of_percent = -1, 0
+    while position < len(text):
+        if in_pattern < len(pattern) and pattern[in_pattern] == "%":
+            last_percent, end_of_percent, in_pattern = in_pattern, position, in_pattern + 1
+        elif in_pattern < len(pattern) and pattern[in_pattern] in ("_", text[position]):
+            position, in_pattern = position + 1, in_pattern + 1
+        elif last_percent >= 0:
+            end_of_percent += 1
+            position, in_pattern = end_of_percent, last_percent + 1
         else:
             return False
-    return all(item == "%" for item in pattern[place:])
+    return all(item == "%" for item in pattern[in_pattern:])
 
 
 def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
-    """Refuse arguments ``args`` of a ``call`` that are no texts, with advice by their type."""
+    """Refuse arguments of a call that are not texts; the advice in the error depends on their type."""
     for item, kind in args:
         if kind != "text":
             got = f"{show(item)}, which is {describe(kind)}"
@@ -122,7 +122,7 @@ def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
 
 
 def _compile_texts(arguments: Sequence[Expression], compiler: Compiler) -> list[exp.Expr]:
-    """Return the SQL of arguments that must be texts."""
+    """Return the SQL of arguments; refuse those that are not texts, and NULL."""
     parts = [compiler.value(argument) for argument in arguments]
     for part in parts:
         if part.type != "text" or part.is_null:
@@ -131,18 +131,12 @@ def _compile_texts(arguments: Sequence[Expression], compiler: Compiler) -> list[
 
 
 def _texts_giving(result: Type) -> Callable[[Call, list[TypedExpression]], Checked]:
-    """Return the check of an operation that takes texts and gives a result of this type."""
-
-    def check(call: Call, args: list[TypedExpression]) -> Checked:
-        """Return the arguments, which must be texts, and the type of the result."""
-        _require_texts(call, args)
-        return [item for item, _ in args], result
-
-    return check
+    """Return the type check of an operation that takes texts and has a ``result`` of this type."""
+    return checks(_require_texts, result=result)
 
 
 def _compile_letters(call: Call, compiler: Compiler) -> TypedSql:
-    """Return LOWER or UPPER as SQL, of ASCII letters alone: engines differ in others."""
+    """Return LOWER or UPPER as SQL; it changes ASCII letters only, since engines differ in others."""
     (text,) = _compile_texts(call.args, compiler)
     letters = ascii_uppercase, ascii_lowercase
     source, target = letters if call.op == "lower" else letters[::-1]
@@ -171,49 +165,49 @@ def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operat
 # -- parts ----------------------------------------------------------------------------------------------------------
 
 
-def _count(call: Call, place: int, least: int, what: str) -> int:
-    """Return the constant integer that the argument with index ``place`` is, at least ``least``; ``what`` it counts
-    is for messages."""
-    value = constant(call.args[place])
+def _count(call: Call, index: int, least: int, what: str) -> int:
+    """Return the value of the argument with this index; refuse anything but a constant integer from ``least`` on.
+    ``what`` describes the argument in the error."""
+    value = constant(call.args[index])
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_TEXT_BYTES:
         expected = f"a constant from {least} to {MAX_TEXT_BYTES} for {what}"
         fix = "write SUBSTR(s, 1, 3), LEFT(s, 3) or RIGHT(s, 3)"
-        raise InvalidArgument(call.op.upper(), expected, show(call.args[place]), fix)
+        raise InvalidArgument(call.op.upper(), expected, show(call.args[index]), fix)
     return value
 
 
-def _check_substr(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of SUBSTR: a text and constant start and length."""
+def _part_of_text(call: Call) -> tuple[int, ...]:
+    """Return the constants of a call of SUBSTR (the first character's position, from 1, and the number of characters)
+    or of RIGHT (the number of characters)."""
+    length = _count(call, len(call.args) - 1, 0, "the number of characters")
+    return (_count(call, 1, 1, "the first character"), length) if call.op == "substr" else (length,)
+
+
+def _check_part(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the arguments of SUBSTR or RIGHT, a text and constants, and "text" as the type of the result."""
     _require_texts(call, args[:1])
-    _count(call, 1, 1, "the first character")
-    _count(call, 2, 0, "the number of characters")
+    _part_of_text(call)
     return [item for item, _ in args], "text"
 
 
 def _compile_substr(call: Call, compiler: Compiler) -> TypedSql:
     """Return SUBSTR as SQL."""
     (text,) = _compile_texts(call.args[:1], compiler)
-    start, count = _count(call, 1, 1, "the first character"), _count(call, 2, 0, "the number of characters")
+    start, count = _part_of_text(call)
     return TypedSql(nodes.call("SUBSTRING", text, nodes.integer(start), nodes.integer(count)), "text")
 
 
 def _read_substr(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return the call that SUBSTR(x, start, count) stands for; without a count it takes the rest."""
+    """Return the expression of SUBSTR(x, start, count); without a count it takes the rest of the text."""
     parts = [read(item) for item in args]
     return Call("substr", (*parts, *([Literal(MAX_TEXT_BYTES)] if len(parts) == 2 else [])))
-
-
-def _check_right(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of RIGHT: a text and a constant length."""
-    _require_texts(call, args[:1])
-    _count(call, 1, 0, "the number of characters")
-    return [item for item, _ in args], "text"
 
 
 def _compile_right(call: Call, compiler: Compiler) -> TypedSql:
     """Return RIGHT as SQL."""
     (text,) = _compile_texts(call.args[:1], compiler)
-    return TypedSql(nodes.call("RIGHT", text, nodes.integer(_count(call, 1, 0, "the number of characters"))), "text")
+    (length,) = _part_of_text(call)
+    return TypedSql(nodes.call("RIGHT", text, nodes.integer(length)), "text")
 
 
 def _compile_length(call: Call, compiler: Compiler) -> TypedSql:
@@ -240,8 +234,8 @@ def _compile_search(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
-    """Return the concatenation of texts as SQL; NULL where it would be longer than :data:`MAX_MADE_BYTES`, which is
-    measured before it is made."""
+    """Return the concatenation of texts as SQL; NULL where the sum of their lengths is above
+    :data:`MAX_MADE_BYTES`."""
     texts = _compile_texts(call.args, compiler)
     if len(texts) == 1:
         return TypedSql(texts[0], "text")
@@ -252,7 +246,7 @@ def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _limited(text: str) -> str | None:
-    """Return a text; None where it is longer than :data:`MAX_MADE_BYTES`."""
+    """Return a text unchanged; None where it is longer than :data:`MAX_MADE_BYTES`."""
     return text if len(text.encode()) <= MAX_MADE_BYTES else None
 
 
@@ -264,7 +258,7 @@ def _concat(*texts: str) -> str | None:
 
 
 def _read_pipe(node: exp.Expr, read: Read) -> Expression:
-    """Return a chain of ``||`` as one call."""
+    """Return the expression of sqlglot's node for ``a || b``; a chain of them is one call with all texts."""
     parts: list[Expression] = []
     while node.key == "dpipe":
         refuse_other_parts(node, "this", "expression", "safe")
@@ -274,14 +268,14 @@ def _read_pipe(node: exp.Expr, read: Read) -> Expression:
 
 
 def _read_concat(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return the call that CONCAT stands for, in which NULL is an empty text, as on DuckDB and PostgreSQL."""
+    """Return the expression of CONCAT, which treats NULL as an empty text, as on DuckDB and PostgreSQL."""
     parts = [read(item) for item in args]
     present = [item if isinstance(item, Literal) else Call("coalesce", (item, Literal(""))) for item in parts]
     return Call("||", tuple(present))
 
 
 def _replaced(call: Call) -> tuple[str, str]:
-    """Return the constant text that REPLACE looks for and the one it writes; refuse long ones."""
+    """Return the constant texts ``old`` and ``new`` of a call of REPLACE; refuse long ones and an empty ``old``."""
     old, new = constant(call.args[1]), constant(call.args[2])
     if isinstance(old, str) and isinstance(new, str):
         sizes = len(old.encode()), len(new.encode())
@@ -293,21 +287,18 @@ def _replaced(call: Call) -> tuple[str, str]:
     )
 
 
-def _check_replace(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return the checked arguments of REPLACE: a text and two constants."""
-    _require_texts(call, args)
-    _replaced(call)
-    return [item for item, _ in args], "text"
-
-
 def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
-    """Return REPLACE as SQL. Where the new text is longer, the result's size is computed first, from the length
-    without ``old``, and the result is NULL if it is too long."""
+    """Return REPLACE(x, old, new) as SQL, NULL where ``new`` is longer than ``old`` and the result would be too long.
+
+    The size of the result is computed before the result. With n occurrences of ``old`` and ``left`` bytes without them,
+    x has left + n * before bytes and the result has left + n * after. So before * result = after * x - (after - before)
+    * left, which is compared with before * MAX_MADE_BYTES.
+    """
     (text,) = _compile_texts(call.args[:1], compiler)
     old, new = _replaced(call)
     result = nodes.call("REPLACE", text, nodes.literal(old), nodes.literal(new))
     before, after = len(old.encode()), len(new.encode())
-    if after > before:  # n times: bytes = left + n * before, and the result has left + n * after
+    if after > before:
         left = nodes.text_bytes(nodes.call("REPLACE", text, nodes.literal(old), nodes.literal("")))
         all_new = nodes.binary("*", nodes.text_bytes(text), nodes.integer(after))
         size = nodes.binary("-", all_new, nodes.binary("*", left, nodes.integer(after - before)))
@@ -316,13 +307,17 @@ def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _replace(text: str, old: str, new: str) -> str | None:
-    """Return a text with each ``old`` replaced by ``new``; None where that made it too long."""
+    """Return a text with each ``old`` replaced by ``new``; None where a longer ``new`` makes it longer than
+    :data:`MAX_MADE_BYTES`."""
     result = text.replace(old, new)
     return _limited(result) if len(new.encode()) > len(old.encode()) else result
 
 
 def _search(name: str, meaning: str, compute: Callable[[str, str], Any], *functions: str) -> Operation:
-    """Return the row of an operation that looks for one text in another, in the table of operations."""
+    """Return the row of an operation that searches for one text in another, in the table of operations.
+
+    ``compute`` evaluates it in Python, and ``functions`` are its names in SQL.
+    """
     return Operation(
         name, meaning, 2, 2, _texts_giving("boolean"), _compile_search, compute, f"{functions[0]}(s, 'a')",
         functions=functions, examples=(f"{functions[0]}(s, s)", f"{functions[0]}(s, '')", f"{functions[0]}('aé', s)"),
@@ -355,7 +350,7 @@ TEXT = (
     _trim("rtrim", "the text without spaces at its end", str.rstrip),
     Operation(
         "substr", "(x, first, count), constants: count characters from the first on, which is 1; LEFT(x, count)",
-        3, 3, _check_substr, _compile_substr, lambda text, start, count: text[start - 1 : start - 1 + count],
+        3, 3, _check_part, _compile_substr, lambda text, start, count: text[start - 1 : start - 1 + count],
         "SUBSTR(s, 1, 1)",
         special_functions=(
             *(Function(name, (2, 3), "SUBSTR(s, 1, 3)", _read_substr) for name in ("SUBSTR", "SUBSTRING")),
@@ -367,7 +362,7 @@ TEXT = (
     ),
     Operation(
         "right", "(x, count), a constant: count characters from the end",
-        2, 2, _check_right, _compile_right, lambda text, count: text[max(len(text) - count, 0) :], "RIGHT(s, 1)",
+        2, 2, _check_part, _compile_right, lambda text, count: text[max(len(text) - count, 0) :], "RIGHT(s, 1)",
         special_functions=(
             Function("RIGHT", 2, "RIGHT(s, 3)", lambda args, read: Call("right", tuple(map(read, args)))),
         ),
@@ -383,7 +378,7 @@ TEXT = (
     _search("ends_with", "(x, end): whether x ends so", str.endswith, "ENDS_WITH", "ENDSWITH", "SUFFIX"),
     Operation(
         "replace", f"(x, old, new), constants of at most {MAX_REPLACEMENT_BYTES} bytes: x with each old as new",
-        3, 3, _check_replace, _compile_replace, _replace,
+        3, 3, checks(_require_texts, lambda call, _: _replaced(call), result="text"), _compile_replace, _replace,
         "REPLACE(s, 'a', 'xyz')",
         special_functions=(
             Function(

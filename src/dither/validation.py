@@ -349,7 +349,7 @@ def as_label(item: Any) -> Any:
 
 
 def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
-    """Convert unsigned to signed integers, too large ones to the largest, so that neighbors do not move apart.
+    """Convert unsigned to signed integers, too large ones to the largest, which only brings neighbors nearer.
 
     >>> saturate(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [2**63 - 1]
     True

@@ -11,7 +11,7 @@ from claim import Computed, Computing, close, neighbors, replaced, sensitivity, 
 from scipy import integrate, special, stats
 
 import dither as dp
-from dither.density.ks import GridProblem, PathProblem, forward
+from dither.density.ks import Problem
 from dither.density.release import smallest_theta
 
 claims = Computing(1)
@@ -215,9 +215,9 @@ def ks_privacy() -> Computed:
 def _mean_distance(shares: np.ndarray, n: int, k: int, epsilon: float = 1.0) -> float:
     """The expected ceil(n KS)/n of the KS mechanism over all z, exactly, from the weights N(T) of thresholds."""
     cumulative = np.rint(np.cumsum(shares) * n).astype(int)
-    problem = PathProblem(tuple(int(c) for c in cumulative), k)
+    problem = Problem(cumulative, k)
     weights = problem.log_weights()
-    below = np.array([math.exp(forward(problem, t, weights).total - problem.everything()) for t in range(n + 1)])
+    below = np.array([math.exp(problem.forward(t, weights).total - problem.everything()) for t in range(n + 1)])
     law = np.diff(below, prepend=0.0).clip(min=0.0) * np.exp(-epsilon * np.arange(n + 1) / 2)
     return float((law * np.arange(n + 1)).sum() / law.sum() / n)
 
@@ -311,12 +311,12 @@ def noiseless_rate() -> Computed:
 @claims("Practical problem, one dimension")
 def ks_drawn() -> Computed:
     x, k, cells = (0, 0, 1, 2, 2), 4, 3
-    problem = PathProblem(tuple(int(c) for c in np.cumsum(np.bincount(x))), k)
+    problem = Problem(np.cumsum(np.bincount(x)), k)
     weights = problem.log_weights()
     error = 0.0
     for t in range(6):
         brute = np.mean([_ks(x, z, cells) * 5 <= t + 1e-9 for z in _placements(k, cells)])
-        ours = math.exp(forward(problem, t, weights).total - problem.everything())
+        ours = math.exp(problem.forward(t, weights).total - problem.everything())
         error = max(error, abs(float(brute) - ours))
     return Computed(
         f"5 records, all 81 placements of 4 points in 3 cells: the share of z within each threshold, by recursion "
@@ -340,7 +340,7 @@ def _profiles(cells: int, points: int, within: int) -> int:
 def ks_drawn_on_grids() -> Computed:
     x, k = np.array([[1, 0, 1], [2, 0, 0], [0, 1, 1]]), 3
     data = x.cumsum(axis=0).cumsum(axis=1)
-    problem = GridProblem(data, k)
+    problem = Problem(data, k)
     weights = problem.log_weights()
     drawn = [
         np.bincount(cells, minlength=9).reshape(3, 3).cumsum(axis=0).cumsum(axis=1)

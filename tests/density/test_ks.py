@@ -61,13 +61,13 @@ def enumerated(x: tuple[int, ...], k: int, rate: Any) -> dict[Any, Any]:
 
 def rate_of(x: tuple[int, ...], k: int, epsilon: Fraction) -> tuple[float, float]:
     """The rate that a release really uses, and what it sets aside."""
-    spare = ks.set_aside(ks.PathProblem(x, k), epsilon)
+    spare = ks.set_aside(ks.Problem(np.array(x), k), epsilon)
     return float(epsilon - Fraction(spare)) / 2 * (1 - 2.0**-50), spare
 
 
 def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
-    """The law the code samples, from the floats of blocks() and forward(), with no randomness."""
-    problem = ks.PathProblem(x, k)
+    """The law the code samples, from the floats of blocks() and of the recursion, with no randomness."""
+    problem = ks.Problem(np.array(x), k)
     weights = problem.log_weights()
     law: dict[Any, Any] = {z: mp.mpf(0) for z in paths(len(x), k)}
     cells = len(x)
@@ -81,13 +81,14 @@ def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
                 law[z] += mass * probability * mp.exp(-late / scale)
             continue
         inner = block.inner
+        band = [(int(low[0]), int(high[0])) for low, high in inner.band]
         ends = mp.exp(-mp.mpf(rate) * (inner.threshold - block.start))
         for z in law:
-            if any(not low <= at <= high for at, (low, high) in zip(z, inner.band, strict=True)):
+            if any(not low <= at <= high for at, (low, high) in zip(z, band, strict=True)):
                 continue
             probability = mp.mpf(1)
             for j in range(cells - 1, 0, -1):
-                low, high = inner.band[j - 1]
+                low, high = band[j - 1]
                 terms = [
                     mp.exp(mp.mpf(float(inner.logs[j - 1][at - low] + weights[z[j] - at])))
                     for at in range(low, min(high, z[j]) + 1)
@@ -133,7 +134,7 @@ def test_many_records_do_not_outgrow_what_is_set_aside(n: int, epsilon: int) -> 
 @pytest.mark.parametrize(("n", "cells", "k"), [(1, 2, 3), (3, 3, 4), (4, 4, 3), (6, 2, 5), (5, 3, 2)])
 def test_the_score_and_its_sensitivity(n: int, cells: int, k: int) -> None:
     for x in tables(n, cells):
-        problem = ks.PathProblem(x, k)
+        problem = ks.Problem(np.array(x), k)
         for z in paths(cells, k):
             assert problem.score(np.array(z)) == true_score(x, z)
             for y in neighbors(x):
@@ -142,17 +143,17 @@ def test_the_score_and_its_sensitivity(n: int, cells: int, k: int) -> None:
 
 @pytest.mark.parametrize(("x", "k"), [((1, 2), 2), ((3, 3, 7), 4), ((0, 5, 9, 10), 5), ((2, 2, 2, 4), 3)])
 def test_the_recursion_counts_paths(x: Any, k: int) -> None:
-    problem = ks.PathProblem(x, k)
+    problem = ks.Problem(np.array(x), k)
     weights, cells = problem.log_weights(), len(x)
     unit = mp.power(mp.mpf(k) / cells, k) * mp.exp(-k)
     for threshold in range(x[-1] + 2):
         inside = [z for z in paths(cells, k) if true_score(x, z) <= threshold]
-        result = ks.forward(problem, threshold, weights)
+        result = problem.forward(threshold, weights)
         if not inside:
             assert result.total == -math.inf
             continue
         assert abs(mp.exp(result.total) / (unit * real(sum(map(multinomial, inside)))) - 1) < mp.mpf(1e-13)
-    assert ks.forward(problem, x[-1], weights).total == pytest.approx(problem.everything(), abs=1e-13)
+    assert problem.forward(x[-1], weights).total == pytest.approx(problem.everything(), abs=1e-13)
 
 
 @pytest.mark.parametrize(("n", "cells", "k"), [(50, 8, 12), (300, 30, 40), (1000, 5, 60)])
@@ -164,18 +165,18 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
         "one": [0] * (cells - 1) + [n],
         "ends": [n // 2] * (cells - 1) + [n],
     }[shape]
-    problem = ks.PathProblem(tuple(x), k)
+    problem = ks.Problem(np.array(x), k)
     weights = problem.log_weights()
     whole = [math.factorial(k) // math.factorial(c) for c in range(k + 1)]
     size = float(np.abs(weights).max()) + k * (math.log(cells) + 3) + 64
     bound = ks.rounding(problem, k + 1, size)
     for threshold in (n // (2 * k) + 1, n // 10, n // 2, n):
-        result = ks.forward(problem, threshold, weights)
+        result = problem.forward(threshold, weights)
         state = {0: 1}
-        for low, high in problem.band(threshold):
+        for [low], [high] in problem.band(threshold):
             state = {
                 z: sum(w * whole[z - before] for before, w in state.items() if before <= z)
-                for z in range(low, high + 1)
+                for z in range(int(low), int(high) + 1)
             }
         if not state or not state[k]:
             assert result.total == -math.inf
@@ -187,7 +188,7 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
 
 def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
     """The share of proposals that are kept: the lower sum of the blocks is at most the weight itself."""
-    problem = ks.PathProblem(x, k)
+    problem = ks.Problem(np.array(x), k)
     result = ks.blocks(problem, epsilon / 2, problem.log_weights())
     upper = max(block.upper for block in result)
     total = math.fsum(math.exp(block.upper - upper) for block in result)
@@ -214,13 +215,13 @@ def test_sampling_ends_soon_for_all_data(n: int, epsilon: float) -> None:
 @pytest.mark.parametrize(("x", "k", "epsilon"), [((3, 3, 7), 4, 2), ((0, 5, 9, 10), 3, 1)])
 def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int, monkeypatch: pytest.MonkeyPatch) -> None:
     source = SeededSource(11)
-    problem, rate = ks.PathProblem(x, k), rate_of(x, k, Fraction(epsilon))[0]
+    problem, rate = ks.Problem(np.array(x), k), rate_of(x, k, Fraction(epsilon))[0]
     blocks = ks.blocks(problem, rate, problem.log_weights())
     monkeypatch.setattr(ks, "blocks", lambda *_: blocks)  # they are the same for every draw
     places = {z: i for i, z in enumerate(paths(len(x), k))}
     counts = np.zeros(len(places), dtype=np.int64)
     for _ in range(8000):
-        path, _ = ks.release(ks.PathProblem(tuple(x), k), Fraction(epsilon), source)
+        path, _ = ks.release(ks.Problem(np.array(x), k), Fraction(epsilon), source)
         counts[places[tuple(path.tolist())]] += 1
     for factor, follows in ((1, True), (0.75, False), (1.25, False)):
         law = np.array([float(p) for p in enumerated(x, k, mp.mpf(factor * epsilon / 2)).values()])
@@ -229,4 +230,4 @@ def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int, monkeypat
 
 def test_an_epsilon_below_the_rounding_is_refused() -> None:
     with refuses(DitherError, "expected more than the rounding"):
-        ks.release(ks.PathProblem((5, 10), 20), Fraction(1, 10**12), SeededSource(1))
+        ks.release(ks.Problem(np.array([5, 10]), 20), Fraction(1, 10**12), SeededSource(1))

@@ -59,7 +59,7 @@ def rate_of(problem: ks.Problem, epsilon: float) -> tuple[float, float]:
 
 def sampled(x: Counts, k: int, shape: tuple[int, ...], rate: float) -> dict[Counts, Any]:
     """The law the code samples, from the floats of the blocks and the recursion, with no randomness."""
-    problem = ks.GridProblem(summed(x, shape), k)
+    problem = ks.Problem(summed(x, shape), k)
     weights = problem.log_weights()
     law: dict[Counts, Any] = {z: mp.mpf(0) for z in placements(k, len(x))}
     for block in ks.blocks(problem, rate, weights):
@@ -80,7 +80,7 @@ def sampled(x: Counts, k: int, shape: tuple[int, ...], rate: float) -> dict[Coun
     return {z: weight / total for z, weight in law.items()}
 
 
-def drawn(problem: ks.GridProblem, inner: ks.GridForward, path: Any, weights: Any) -> Any:
+def drawn(problem: ks.Problem, inner: ks.Forward, path: Any, weights: Any) -> Any:
     """The probability of one path, drawn backwards."""
     result = mp.mpf(1)
     for row in range(len(path) - 1, -1, -1):
@@ -107,7 +107,7 @@ CASES = [
 @each(("x", "shape", "k"), CASES)
 @each("epsilon", [0.1, 1.0, 8.0])
 def test_the_law_that_is_sampled_is_the_enumerated_one(x: Any, shape: Any, k: int, epsilon: float) -> None:
-    rate, spare = rate_of(ks.GridProblem(summed(x, shape), k), epsilon)
+    rate, spare = rate_of(ks.Problem(summed(x, shape), k), epsilon)
     exact, real_law = enumerated(x, k, shape, rate), sampled(x, k, shape, rate)
     for z, probability in exact.items():
         assert abs(mp.log(real_law[z] / probability)) <= mp.mpf(spare) / 2
@@ -116,7 +116,7 @@ def test_the_law_that_is_sampled_is_the_enumerated_one(x: Any, shape: Any, k: in
 @each(("shape", "n", "k"), [((2, 2), 2, 2), ((2, 2), 3, 1), ((3, 2), 1, 2)])
 def test_the_worst_loss_over_all_neighbors(shape: Any, n: int, k: int) -> None:
     cells = math.prod(shape)
-    laws = {x: sampled(x, k, shape, rate_of(ks.GridProblem(summed(x, shape), k), 1.0)[0]) for x in placements(n, cells)}
+    laws = {x: sampled(x, k, shape, rate_of(ks.Problem(summed(x, shape), k), 1.0)[0]) for x in placements(n, cells)}
     worst = 0.0
     for x, y in itertools.permutations(laws, 2):
         if sum(abs(a - b) for a, b in zip(x, y, strict=True)) == 2:
@@ -126,7 +126,7 @@ def test_the_worst_loss_over_all_neighbors(shape: Any, n: int, k: int) -> None:
 
 @each(("x", "shape", "k"), CASES)
 def test_the_recursion_counts_placements(x: Any, shape: Any, k: int) -> None:
-    problem, cells = ks.GridProblem(summed(x, shape), k), len(x)
+    problem, cells = ks.Problem(summed(x, shape), k), len(x)
     weights = problem.log_weights()
     unit = mp.power(mp.mpf(k) / cells, k) * mp.exp(-k)
     for threshold in range(sum(x) + 1):
@@ -144,7 +144,7 @@ def test_rounding_bounds_the_float_recursion(shape: Any, n: int, k: int) -> None
     """The same recursion in integers, over counts of the columns: 1/c! is k!/c! over k!, so that nothing is rounded."""
     rng = np.random.default_rng(n)
     x = np.bincount(rng.integers(0, math.prod(shape), n), minlength=math.prod(shape))
-    problem = ks.GridProblem(summed(tuple(x.tolist()), shape), k)
+    problem = ks.Problem(summed(tuple(x.tolist()), shape), k)
     weights = problem.log_weights()
     whole = [math.factorial(k) // math.factorial(c) for c in range(k + 1)]
     size = float(np.abs(weights).max()) + k * (math.log(problem.cells) + 3) + 64
@@ -175,7 +175,7 @@ def test_rounding_bounds_the_float_recursion(shape: Any, n: int, k: int) -> None
 
 @pytest.mark.parametrize(("x", "shape", "k"), [CASES[0], CASES[3]])
 def test_draws_follow_the_enumerated_law(x: Any, shape: Any, k: int) -> None:
-    problem, source = ks.GridProblem(summed(x, shape), k), SeededSource(5)
+    problem, source = ks.Problem(summed(x, shape), k), SeededSource(5)
     times, seen = 2500, dict.fromkeys(placements(k, len(x)), 0)
     for _ in range(times):
         path, _ = ks.release(problem, Fraction(2), source)

@@ -23,7 +23,7 @@ def test_every_float_has_a_place_on_the_grid_within_half_a_step_of_its_clipped_v
     for bits in (21, 30):
         grid = Grid.between(*bounds, bits)
         assert 2**bits <= grid.width + 1 <= 2 ** (bits + 1) + 1
-        places = [int(p) for part in grid.places(np.array(entries, dtype=float), *bounds) for p in part]
+        places = [int(p) for part in grid.positions(np.array(entries, dtype=float), *bounds) for p in part]
         for value, place in zip(entries, places, strict=True):
             assert 0 <= place <= grid.width
             clipped = min(max(Fraction(value), Fraction(bounds[0])), Fraction(bounds[1]))
@@ -33,7 +33,7 @@ def test_every_float_has_a_place_on_the_grid_within_half_a_step_of_its_clipped_v
 @pytest.mark.parametrize("bounds", [(0, 10), (-(2**63), -(2**63) + 5), (2**62, 2**63 - 1), (-(2**60), 2**60)])
 def test_every_integer_has_its_exact_place(bounds):
     grid = Grid.between(*bounds, 30, integers=True)
-    places = np.concatenate(list(grid.places(np.array(LIMITS), *bounds)))
+    places = np.concatenate(list(grid.positions(np.array(LIMITS), *bounds)))
     assert grid.step == 1
     assert [int(p) + grid.low for p in places] == [min(max(v, bounds[0]), bounds[1]) for v in LIMITS]
 
@@ -53,7 +53,7 @@ def test_the_order_of_rows_changes_no_total(entries, random):
     grid = Grid.between(-1, 1, 30)
     mixed = list(entries)
     random.shuffle(mixed)
-    one, two = (sum(total(p) for p in grid.places(np.array(z, dtype=float), -1, 1)) for z in (entries, mixed))
+    one, two = (sum(total(p) for p in grid.positions(np.array(z, dtype=float), -1, 1)) for z in (entries, mixed))
     assert one == two
 
 
@@ -62,7 +62,7 @@ def test_one_record_moves_the_sum_by_the_sensitivity_at_most(entries, other, bou
     grid = Grid.between(*bounds, 30)
 
     def steps(values: list[float]) -> int:
-        return sum(total(p) for p in grid.places(np.array(values, dtype=float), *bounds)) + len(values) * grid.low
+        return sum(total(p) for p in grid.positions(np.array(values, dtype=float), *bounds)) + len(values) * grid.low
 
     assert abs(steps([other, *entries[1:]]) - steps(entries)) <= grid.sensitivity(ReplaceOne)
     assert abs(steps([other, *entries]) - steps(entries)) <= grid.sensitivity(AddRemove)

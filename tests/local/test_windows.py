@@ -19,7 +19,7 @@ CASES = [Windows(2, 1, Fraction(1)), Windows(5, 3, Fraction(2)), Windows(9, 12, 
 @pytest.mark.parametrize("windows", CASES)
 def test_every_report_is_at_most_e_to_the_epsilon_times_as_likely(windows: Windows) -> None:
     law = windows.law()
-    assert law.shape == (windows.places, windows.total)
+    assert law.shape == (windows.points, windows.total)
     assert np.allclose(law.sum(axis=1), 1)
     ratios = law.max(axis=0) / law.min(axis=0)
     assert ratios.max() == pytest.approx(math.exp(float(windows.epsilon)), rel=1e-12)
@@ -35,10 +35,10 @@ def test_the_mean_report_is_a_straight_line(windows: Windows) -> None:
 @pytest.mark.parametrize("windows", CASES)
 def test_draws_follow_the_law_and_no_other(windows: Windows) -> None:
     n = 100_000
-    place = windows.places // 2
+    place = windows.points // 2
     drawn = np.bincount(windows.draw(np.full(n, place), SYSTEM), minlength=windows.total)
     assert stats.chisquare(drawn, windows.law()[place] * n).pvalue > 1e-9
-    wrong = Windows(windows.places, windows.width, windows.epsilon * Fraction(11, 10))
+    wrong = Windows(windows.points, windows.width, windows.epsilon * Fraction(11, 10))
     if windows.epsilon >= 1:
         assert stats.chisquare(drawn, wrong.law()[place] * n).pvalue < 1e-9
 

@@ -175,5 +175,5 @@ def test_the_callers_data_are_left_alone():
     for x in (np.array([1.0, np.nan, 9.0]), np.array([1, 2**63 - 1])):
         before = x.copy()
         result = read(x, AddRemove, nan="lower")
-        list(Grid.between(0, 3, 30).places(result, 0, 3))
+        list(Grid.between(0, 3, 30).positions(result, 0, 3))
         np.testing.assert_array_equal(x, before)

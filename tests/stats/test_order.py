@@ -159,7 +159,7 @@ def test_the_loss_of_several_quantiles_adds_up_to_epsilon(relation):
         with pytest.MonkeyPatch.context() as patch:
 
             def spy(values: Any, grid: Any, lower: Any, upper: Any, wanted: Any, source: Any) -> int:
-                places = np.concatenate([*grid.places(values, lower, upper), np.zeros(0, np.uint64)]).astype(int)
+                places = np.concatenate([*grid.positions(values, lower, upper), np.zeros(0, np.uint64)]).astype(int)
                 scores = {
                     t: -wanted.miss(int((places < t).sum()), int((places <= t).sum())) for t in range(grid.width + 1)
                 }

@@ -65,6 +65,7 @@ class Accountant:
         """Return the event, or refuse it if the accountant does not know one of its leaves."""
 
         def leaf(item: Event) -> None:
+            """Refuse a leaf that the accountant does not know."""
             if not self.knows(item):
                 raise unknown(item, self.needs)
 

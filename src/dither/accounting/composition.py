@@ -61,9 +61,9 @@ def privacy_loss(event: Event, delta: Fraction) -> Fraction:
 
 
 def privacy_curve(event: Event, epsilon: float) -> float:
-    """Return the smallest delta at this epsilon, from above, of a workload fixed in advance.
+    """Return an upper bound on delta(epsilon) of a workload fixed in advance, from its privacy loss distribution.
 
-    *Not a filter*: see :mod:`dither.accounting.distribution`.
+    It does not hold if the amount of noise depends on earlier answers (see :mod:`dither.accounting.distribution`).
 
     >>> from dither.accounting import GaussianNoise, LaplaceNoise
     >>> privacy_curve(20 * LaplaceNoise(10) + 10 * GaussianNoise(20), 2) < privacy_curve(20 * LaplaceNoise(10), 1)
@@ -112,7 +112,7 @@ def _delta_at(losses: Losses, deviation: float, epsilon: float) -> float:
     """Return an upper bound on delta at ``epsilon`` for the sum of ``losses`` and a normal loss.
 
     ``deviation`` is the standard deviation of the normal loss, 0 for none. A composition chooses its lattice for the
-    epsilon or delta that it is told to be accurate around. Near the largest losses the one made for this epsilon is
+    epsilon or delta around which it is to be accurate. Near the largest losses the one made for this epsilon is
     valid but coarse, so composition is repeated for the delta found so far until the bound no longer halves, 12 times
     at most.
     """

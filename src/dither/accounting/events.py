@@ -212,11 +212,11 @@ class Sequential(Event):
         return sequential(*(event.guarantee * count for event, count in self.parts))
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return each part."""
+        """Return the sequence with ``factor`` times the noise in each part."""
         return Sequential.repeated({event.scaled(factor): count for event, count in self.parts})
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """Return ``add`` of the parts."""
+        """Return ``add`` of the values of the parts with their repetitions; see :meth:`Event.fold`."""
         return add([(event.fold(leaf, add, most), count) for event, count in self.parts])
 
 
@@ -271,11 +271,11 @@ class Parallel(Event):
         return None if removed is None or added is None else (removed, added)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return each group."""
+        """Return the partition with ``factor`` times the noise in each group."""
         return Parallel(*(event.scaled(factor) for event in self.groups))
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """Return ``most`` of the groups."""
+        """Return ``most`` of the values of the groups; see :meth:`Event.fold`."""
         return most([event.fold(leaf, add, most) for event in self.groups])
 
 
@@ -392,7 +392,7 @@ class LaplaceNoise(Event):
 
     @property
     def pair(self) -> LossPair:
-        """Return the pair of a shift by the whole sensitivity."""
+        """Return the dominating pair: two Laplace laws whose centers differ by the whole sensitivity."""
         return LaplacePair(up(self.pure_epsilon))
 
     def renyi(self, orders: Floats) -> Floats:
@@ -443,7 +443,11 @@ class DiscreteLaplaceNoise(Event):
         return AtomsPair([(2 * j - size) / self.scale for j in range(size + 1)], powers.tolist())
 
     def renyi(self, orders: Floats) -> Floats:
-        """Return the divergences, each a sum over all integers in closed form as geometric series."""
+        """Return the Renyi divergence at each order, the sum ``sum P^a Q^(1 - a)`` over all integers in closed form.
+
+        Below 0 and above the sensitivity D the terms are geometric series; between them they fall by the factor
+        ``exp(-(2 a - 1) / scale)``.
+        """
         b, size, e = float(self.scale), self.sensitivity, float(self.pure_epsilon)
         t, r = math.exp(-1 / b), -(2 * orders - 1) / b
         middle = -math.expm1(-1 / b) * np.exp(r) * np.expm1((size - 1) * r) / np.expm1(r)
@@ -475,11 +479,11 @@ class GaussianNoise(Event):
 
     @property
     def pair(self) -> LossPair:
-        """Return the pair of two normal laws whose means differ by the sensitivity."""
+        """Return the dominating pair: two normal laws whose means differ by ``1 / ratio`` standard deviations."""
         return GaussianPair(up(1 / self.ratio))
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """Return the epsilon at this delta by the exact curve."""
+        """Return the smallest epsilon at this delta, by the exact curve of Gaussian noise (Balle and Wang 2018)."""
         return gaussian_epsilon(self.ratio, delta)
 
     def scaled(self, factor: Fraction) -> Event:
@@ -521,7 +525,7 @@ class BoundedRange(_Bounded):
 
     @property
     def pair(self) -> LossPair:
-        """Return the upper envelope over all intervals of losses of this length."""
+        """Return the dominating pair of all releases whose losses lie in some interval of length epsilon."""
         return RangePair(up(self.epsilon))
 
     def renyi(self, orders: Floats) -> Floats:
@@ -529,6 +533,7 @@ class BoundedRange(_Bounded):
         e = float(self.epsilon)
 
         def s(u: Floats) -> Floats:
+            """Return ``ln(2 sinh(u epsilon / 2) / u)``, without overflow."""
             return u * e / 2 + np.log(-np.expm1(-u * e) / u)
 
         total = orders * s(orders) - (orders - 1) * s(orders - 1) - s(np.ones(1))
@@ -556,7 +561,7 @@ class ResponseReport(_Bounded):
 
     @property
     def pair(self) -> LossPair:
-        """Return the pair of losses -epsilon, 0 and epsilon."""
+        """Return the dominating pair of a report: losses -epsilon, 0 and epsilon, as two categories or others show."""
         return response_pair(self.epsilon, self.categories)
 
     def renyi(self, orders: Floats) -> Floats:
@@ -583,7 +588,7 @@ class Pure(_Bounded):
 
     @property
     def pair(self) -> LossPair:
-        """Return the pair of randomized response."""
+        """Return the pair of binary randomized response, which dominates every epsilon-DP release."""
         return response_pair(self.epsilon, 2)
 
     def renyi(self, orders: Floats) -> Floats:
@@ -619,7 +624,7 @@ class Approximate(Event):
 
     @property
     def pair(self) -> LossPair:
-        """Return the pair of randomized response with an infinite loss of probability delta."""
+        """Return the dominating pair: with probability delta an infinite loss, and otherwise randomized response."""
         return response_pair(self.epsilon, 2, float(self.delta) * (1 + 2.0**-50))
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
@@ -672,7 +677,10 @@ def response_pair(epsilon: Fraction, categories: int, infinite: float = 0.0) -> 
 
 
 def _least(total: Floats, orders: Floats, epsilon: float, rho: Fraction) -> Floats:
-    """Return ``total / (orders - 1)`` with rounding covered, or ``rho * orders`` if that is less."""
+    """Return Renyi divergences ``total / (orders - 1)`` with the rounding error added, at most ``rho * orders``.
+
+    ``total`` is ``(a - 1) D_a`` at each order a, and ``epsilon`` the largest loss, which bounds the rounding errors.
+    """
     error = ERROR * (1 + np.abs(total) + epsilon * orders)
     return np.minimum((np.maximum(total, 0.0) + error) / (orders - 1), float(rho) * orders * (1 + ERROR))
 

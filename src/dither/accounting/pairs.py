@@ -1,4 +1,4 @@
-"""Dominating pairs: two laws at least as easy to tell apart as the releases of any neighbors, by their privacy loss.
+"""Dominating pairs: two laws at least as distinguishable as the releases of any neighbors, by their privacy loss.
 
 A pair (P, Q) dominates a release if its privacy curve ``E_P[(1 - exp(epsilon - L))_+]``, L = ln(dP/dQ), is nowhere
 below the release's; the product of dominating pairs dominates the composition, adaptive or not (Zhu, Dong and Wang
@@ -91,7 +91,7 @@ class LaplacePair(LossPair):
         self.low, self.high = -loss, loss
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the tails in closed form; see the class."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each loss l in ``at``, by the closed form of the class."""
         clipped = np.clip(at, self.low, self.high)
         p, q = 1 - 0.5 * np.exp(0.5 * (clipped - self.high)), 0.5 * np.exp(0.5 * (self.low - clipped))
         below, above = at < self.low, at >= self.high
@@ -111,7 +111,7 @@ class RangePair(LossPair):
         self.low, self.high = -loss, loss
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the tails in closed form; see the class."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each loss l in ``at``, by the closed form of the class."""
         clipped = np.clip(at, self.low, self.high)
         p = -np.expm1(0.5 * (clipped - self.high)) / -math.expm1(-self.high) + 0.0
         return np.where(at < self.low, 1.0, p), np.where(at < self.low, 1.0, np.exp(0.5 * (self.low - clipped)) * p)
@@ -141,7 +141,7 @@ class AtomsPair(LossPair):
         )
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of the masses above each loss."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each loss l in ``at``: the sums of the masses above it."""
         index = np.searchsorted(self._places, at, side="right")
         return self._p[index], self._q[index]
 
@@ -159,7 +159,7 @@ class GaussianPair(LossPair):
         self.low, self.high, self.deviation = -math.inf, math.inf, deviation
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the normal tails; see the class."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each loss l in ``at``; L is normal under both, see the class."""
         return normal_tail(at / self.deviation - self.deviation / 2), normal_tail(
             at / self.deviation + self.deviation / 2
         )
@@ -199,7 +199,11 @@ class SampledPair(LossPair):
         return np.logaddexp(self._least, math.log(self._rate) + loss)
 
     def _mixed_range(self, low: float, high: float) -> tuple[float, float]:
-        """Return the range of the losses of the sampled release, of opposite sign for a person added."""
+        """Return the range of the losses of the sampled release, from the range (low, high) of the release's losses.
+
+        Both ends are mapped by :meth:`_mixed`; for a person added the range changes its sign. If the release has
+        outputs without mass under P, the lower end is ``ln(1 - rate)``.
+        """
         first = self._least if self._base.infinite else float(self._mixed(np.array(low)))
         last = float(self._mixed(np.array(high)))
         return (-last, -first) if self._adding else (first, last)
@@ -261,7 +265,7 @@ class EnvelopePair(LossPair):
         self.slack = 2 * self._lost
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the tails of the pair whose curve is largest at each loss; see the class."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each loss l in ``at``, of the pair whose curve is largest there."""
         tails = [(p + pair.infinite, q) for pair, (p, q) in ((pair, pair.tails(at)) for pair in self._pairs)]
         with np.errstate(divide="ignore", over="ignore"):
             curves = np.array([p - np.exp(np.minimum(np.log(q) + at, 700.0)) for p, q in tails])
@@ -276,5 +280,5 @@ class EnvelopePair(LossPair):
         return min(lows), max(highs)
 
     def grid(self, tail: float) -> Floats:
-        """Return the losses of all pairs' grids."""
+        """Return the union of the grids of all pairs, in increasing order."""
         return np.unique(np.concatenate([pair.grid(tail) for pair in self._pairs]))

@@ -1,4 +1,4 @@
-"""Amplification by shuffling: what n reports promise whose senders cannot be told apart.
+"""Amplification by shuffling: the guarantee of n reports in random order, without their senders.
 
 Each of n people sends one report of an epsilon0-DP randomizer R, and a shuffler that is trusted to forget who sent
 what passes them on in random order. One person's value is replaced, from 0 to 1 say; n is public.
@@ -213,7 +213,7 @@ class ShufflePair(LossPair):
         return np.minimum(self._p[index], 1.0), np.minimum(self._q[index], 1.0)
 
     def delta(self, epsilon: float) -> float:
-        """Return the curve at this epsilon, from above."""
+        """Return an upper bound on delta(epsilon) = E_P[(1 - exp(epsilon - L))_+], the sum over all losses L."""
         start = int(np.searchsorted(self._places, epsilon - self._loss_error))
         excess = -np.expm1(np.minimum(epsilon - self._places[start:], 0.0)) + self._loss_error
         return float(self._masses[start:] @ excess) * (1 + 4 * self._places.size * UNIT)
@@ -315,7 +315,11 @@ def blanket_pair(epsilon0: float, n: int, categories: int, *, atoms: int = _MAX_
 
 
 def _collected(losses: Floats, mass: Floats, error: float, epsilon0: float) -> ShufflePair:
-    """Return the pair of the atoms of all rows, with the mass outside of the windows at the largest loss."""
+    """Return the pair with the losses and masses of all rows, of which those with mass 0 are left out.
+
+    Losses are at most ``epsilon0``. The mass outside of the windows, at most ``8 _OUTSIDE``, is added at that largest
+    loss. ``error`` is the relative error of the masses.
+    """
     kept = mass > 0
     places = np.append(np.minimum(losses[kept], epsilon0), epsilon0)
     return ShufflePair(places, np.append(mass[kept], 8 * _OUTSIDE), error + 32 * UNIT)
@@ -339,7 +343,7 @@ def _binomial(n: int, rate: float) -> tuple[int, Floats, float]:
     """Return the binomial law of ``n`` trials of probability ``rate`` within a window around its mode.
 
     The result is the first value of the window, the probabilities of it and of those that follow, and their relative
-    error. They are divided by their sum in the window, so each is at least the true one, apart from that error. If the
+    error. They are divided by their sum in the window, so each is at least the true one, up to that error. If the
     mean is above ``_MAX_MEAN``, n is reduced first, which is never too favorable.
     """
     n = _fewer(n, rate)

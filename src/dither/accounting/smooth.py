@@ -108,8 +108,10 @@ def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> flo
 def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
     """Return an upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity.
 
-    Computed as in :func:`gaussian_smooth_delta`: here the ends of the interval are linear in epsilon. It is 1 where
-    the module's condition on s does not hold.
+    At the worst pair, ``P = law of s e^beta Z`` and ``Q = law of 1 + s Z``, the densities satisfy ``p > e^epsilon q``
+    outside of the interval from ``(1 - t) / g`` to ``(1 + t) / g``, with ``t = s (epsilon + beta)`` and ``g = 1 -
+    e^-beta``; delta is ``P(outside) - e^epsilon Q(outside)``, every part rounded up. That pair is the worst if ``1/s +
+    beta < epsilon``; otherwise 1 is returned.
 
     >>> laplace_smooth_delta(Fraction(1), Fraction(3), Fraction(1, 50)) < 1e-5
     True
@@ -276,8 +278,8 @@ def smooth_calibration(
     ``delta`` are the guarantee, and ``gamma`` is the exponent of the law ``"power"``.
 
     The smooth sensitivity of an order statistic of spread-out data is in proportion to 1/beta (the best k is 1/beta,
-    and records k apart are k gaps apart), so this makes the noise smallest whatever the gaps. The search is in floats;
-    what it ends at is certified. It stops short of the largest possible beta (:func:`widest_beta`), where the scale
+    and k ranks make a distance of k gaps), so this makes the noise smallest whatever the gaps. The search is in floats;
+    its result is certified. It stops short of the largest possible beta (:func:`widest_beta`), where the scale
     becomes infinite.
 
     >>> beta, scale = smooth_calibration("cauchy", Fraction(1), Fraction(0))

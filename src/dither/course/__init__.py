@@ -30,7 +30,7 @@ __dir__ = _name_by_home(__name__, __all__, globals())
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Private descent is loaded when it is first asked for: it needs scikit-learn, and nothing else here does."""
+    """Return a name of private descent, whose module is loaded on first use: it alone here needs scikit-learn."""
     if name not in ("TheoremSGD", "private_bound"):
         raise AttributeError(f"module 'dither.course' has no attribute {name!r}")
     from dither.course import private_descent

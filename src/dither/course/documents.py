@@ -93,7 +93,7 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it holds as printed: the worst of the verdicts on its claims.
+        """Return whether the result holds as printed: the worst of the verdicts on its claims.
 
         >>> import dither as dp
         >>> [(claim.place, claim.verdict) for claim in dp.course.find("lemma 7")[0].claims]
@@ -104,7 +104,7 @@ class Result:
 
     @property
     def implementation(self) -> Any:
-        """The class, function or value that ``where`` names.
+        """Return the class, function or value that ``where`` names.
 
         >>> import dither as dp
         >>> dp.course.find("theorem 2")[0].implementation
@@ -131,7 +131,7 @@ class Result:
 
     @property
     def session(self) -> str:
-        """The example as it is typed at Python's prompt, and its value.
+        """Return the example as it is typed at Python's prompt, and its value.
 
         >>> import dither as dp
         >>> dp.course.find("theorem 26")[0].session.splitlines()[-1] == dp.course.find("theorem 26")[0].output
@@ -198,7 +198,7 @@ class Results(tuple[Result, ...]):
         return markup.block(markup.table(header, rows, [True, False, False, False, False]))
 
     def __str__(self) -> str:
-        """Return one line for each result, in aligned columns: document, number, title, verdict and place."""
+        """Return one line for each result, in aligned columns: document, number, title, verdict and public name."""
         lines = [(str(row.document), row.number, row.title, row.verdict, row.where) for row in self]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
@@ -218,7 +218,7 @@ class Document:
 
 @cache
 def documents() -> dict[int, Document]:
-    """Return the five documents by their numbers, in ``docs/claims.md`` too.
+    """Return the five documents by their numbers, 1 to 5, read from ``documents.toml``.
 
     >>> documents()[4].title
     'Differential privacy, slides'
@@ -339,22 +339,26 @@ def _normal(text: str) -> str:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    """Return whether the text holds the words, from the beginning of a word on."""
+    """Return whether ``text`` contains the phrase ``wanted``, starting at the beginning of a word."""
     return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.translate(_SIGNS).lower()) is not None
 
 
 def _exactly(result: Result) -> set[str]:
+    """Return the keywords of a result in the form of :func:`_normal`."""
     return {_normal(keyword) for keyword in result.keywords}
 
 
 def _name(result: Result) -> str:
+    """Return the text of the first search: the number and title of a result."""
     return f"{result.number} {result.title}"
 
 
 def _keywords(result: Result) -> str:
+    """Return the text of the second search: number, title and keywords."""
     return f"{_name(result)} {' '.join(result.keywords)}"
 
 
 def _sentences(result: Result) -> str:
+    """Return the text of the last searches: everything that stands in a result, with its claims."""
     claims = (f"{claim.place} {claim.printed} {claim.note}" for claim in result.claims)
     return " ".join([_keywords(result), result.statement, result.where, *claims])

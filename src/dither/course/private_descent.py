@@ -5,10 +5,11 @@ g its gradient, Z standard Laplace in every coordinate, and ``theta[h] = (1 / a[
 1) Delta / epsilon``. Then, for one record replaced by another, the *single* iterate ``beta[h]`` is ``epsilon
 a[h]``-DP.
 
-*Why.* Take the same indices and the same noise in all steps before h for two neighbors. Their iterates part by at
-most ``gamma[j] Delta`` in step j, if Delta bounds the l1 distance of any two gradients, *also at different beta*:
-gradients are clipped to l1 norm C here, so Delta = 2C. Before the noise of step h they are ``Delta sum of
-gamma[0..h-1]`` apart, which is ``epsilon a[h]`` times the scale ``gamma[h-1] theta[h]`` of that noise.
+*Why.* Take the same indices and the same noise in all steps before h for two neighbors. The distance of
+their iterates grows by at most ``gamma[j] Delta`` in step j, if Delta bounds the l1 distance of any two gradients,
+*also at different beta*: gradients are clipped to l1 norm C here, so Delta = 2C. Before the noise of step h the
+distance is at most ``Delta sum of gamma[0..h-1]``, which is ``epsilon a[h]`` times the scale ``gamma[h-1] theta[h]`` of
+that noise.
 
 So the noise of the last step alone protects the last iterate, and Theorem 36 is about single iterates only. Two costs
 follow, and ``guarantee`` is the smaller one:
@@ -16,8 +17,8 @@ follow, and ``guarantee`` is the smaller one:
 * *By the theorem*, with ``a[h] = h^kappa``, the last of N iterates costs ``epsilon N^kappa``. Costs of single iterates
   do not add up by themselves, as their noise is shared; ``epsilon sum of a[h]`` is the price that document 2 leaves
   for the average of Theorem 37, which is made of all iterates.
-* *By composition*: given the iterates before it, iterate h is one Laplace release of a gradient, two of which are at
-  most 2C apart: it costs ``2C / theta[h]``, which is ``epsilon a[h] gamma[h-1] / (sum of gamma[0..h-1])``. These add
+* *By composition*: given the iterates before it, iterate h is one Laplace release of a gradient; the distance of two
+  gradients is at most 2C, so it costs ``2C / theta[h] = epsilon a[h] gamma[h-1] / (sum of gamma[0..h-1])``. These add
   up to ``composed_epsilon``, for all iterates together, hence for the last one and for the average, too. Each term is
   at most ``epsilon a[h]``, so for the average the composed cost is always the smaller one. For the last iterate it is
   the smaller one for many steps if ``kappa > 1 - rho``: it is then about ``(1 - rho) / kappa`` times the theorem's.
@@ -119,33 +120,36 @@ class TheoremSGD:
 
     @cached_property
     def _epsilons(self) -> list[Fraction]:
-        """epsilon a[h] for h = 1, ..., N; a[h] is the float nearest to h^kappa, and that exactly."""
+        """Return ``epsilon a[h]`` for h = 1, ..., N, exactly, where a[h] is the float nearest to h^kappa."""
         epsilon = arguments.epsilon(self.epsilon)
         return [epsilon * Fraction(float(h) ** self.kappa) for h in range(1, self.steps + 1)]
 
     @cached_property
     def _step(self) -> float:
-        """The lattice: a power of two."""
+        """Return the step of the lattice on which all is computed, a power of two."""
         return 2.0 ** (math.floor(math.log2(self.clip * float(self.schedule.steps(self.steps)[-1]))) - _FINE)
 
     @cached_property
     def _longest_moves(self) -> list[int]:
-        """``gamma[h] C`` in steps of the lattice, rounded down, for h = 0, ..., N-1."""
+        """Return ``gamma[h] C``, the longest move of step h = 0, ..., N-1, in steps of the lattice, rounded down."""
         return [math.floor(gamma * self.clip / self._step) for gamma in self.schedule.steps(self.steps).tolist()]
 
     @cached_property
     def _sensitivities(self) -> list[int]:
-        """The largest l1 distance of neighbors before the noise of step h = 1, ..., N is added."""
+        """Return the largest l1 distance of neighbors' iterates before the noise of step h = 1, ..., N is added.
+
+        It is twice the sum of the moves up to that step, in steps of the lattice.
+        """
         return [2 * total for total in np.cumsum(np.array(self._longest_moves, dtype=object)).tolist()]
 
     @property
     def guarantee(self) -> PureDP:
-        """For one record replaced: the smaller of the theorem's cost and the composed one."""
+        """Return the guarantee for one record replaced: the smaller of the theorem's cost and the composed one."""
         return PureDP(min(self._stated, self._composed))
 
     @property
     def theorem_epsilon(self) -> float:
-        """The cost by Theorem 36: ``epsilon N^kappa`` for the last iterate, and ``epsilon (1 + 2^kappa + ... +
+        """Return the cost by Theorem 36: ``epsilon N^kappa`` for the last iterate, and ``epsilon (1 + 2^kappa + ... +
         (N-1)^kappa)`` for the average.
 
         >>> round(TheoremSGD(epsilon=1, steps=100, clip=1.0, kappa=0.76).theorem_epsilon, 1)
@@ -155,7 +159,7 @@ class TheoremSGD:
 
     @property
     def composed_epsilon(self) -> float:
-        """The cost of publishing every iterate that the release is a function of, each given those before it:
+        """Return the cost of publishing every iterate that the release is a function of, each given those before it:
         ``sum of 2C / theta[h]``, h = 1, ..., N for the last iterate, and to N-1 for the average.
 
         >>> round(TheoremSGD(epsilon=1, steps=100, clip=1.0, kappa=0.76).composed_epsilon, 1)
@@ -165,6 +169,7 @@ class TheoremSGD:
 
     @cached_property
     def _stated(self) -> Fraction:
+        """Return the cost of the release by the theorem: that of the last iterate, or the sum over those averaged."""
         return self._epsilons[-1] if self.release == "last" else sum(self._epsilons[:-1], Fraction(0))
 
     @cached_property
@@ -179,7 +184,7 @@ class TheoremSGD:
 
     @property
     def noise(self) -> Floats:
-        """``theta[1], ..., theta[N]``, the scales of the noise in the gradients.
+        """Return ``theta[1], ..., theta[N]``, the scales of the noise in the gradients.
 
         >>> TheoremSGD(epsilon=2, steps=3, clip=1.0, schedule=Schedule(0.5)).noise
         array([1., 2., 3.])
@@ -207,15 +212,15 @@ class TheoremSGD:
             Where random words come from; by default the system.
         """
         words = resolve(source)
-        place = np.rint(start_of(start) / self._step)
-        rows, targets = read_records(X, y, place)
+        first = np.rint(start_of(start) / self._step)
+        rows, targets = read_records(X, y, first)
         if len(rows) == 0:
             raise InvalidData("X, y", "at least one row", "none", "pass some")
-        if np.abs(place).max() > _LARGEST / 2**20:
+        if np.abs(first).max() > _LARGEST / 2**20:
             raise InvalidArgument(
                 "start", "a start nearer to zero", "one too far away for the lattice", "start from zeros"
             )
-        shape, whole = place.shape, [int(coordinate) for coordinate in place.ravel()]
+        shape, whole = first.shape, [int(coordinate) for coordinate in first.ravel()]
         gammas = self.schedule.steps(self.steps)
         total = np.zeros(shape)
         for h in range(self.steps):

@@ -76,7 +76,7 @@ def ks_distance(x: Any, y: Any) -> float:
 
 
 def _sample(data: Any) -> Floats:
-    """Return a sample as rows; a single column as rows of one."""
+    """Return a sample as a matrix of finite floats with a row for each record; a single column has rows of one."""
     several = getattr(data, "ndim", 1) == 2 or hasattr(data, "columns") or hasattr(data, "column_names")
     rows: Floats = as_table(data, name="x") if several else as_values(data, name="x").floats()[:, np.newaxis]
     if rows.size == 0:
@@ -107,10 +107,11 @@ def _between_samples(x: Floats, y: Floats) -> float:
 
 
 def _largest_sum(ranks: Integers, weights: Integers, along: list[Integers], best: int) -> int:
-    """Return the largest ``sum of along[a][t[a]] + sum of the weights with ranks <= t`` over t in the box, or ``best``
-    if that is larger.
+    """Return the larger of ``best`` and the maximum of ``sum along[a][t[a]] + sum of weights with ranks <= t`` over t.
 
-    Coordinate a of t goes from 0 to ``len(along[a]) - 1``; a rank of 0 is at most every coordinate.
+    Coordinate a of t goes from 0 to ``len(along[a]) - 1``. ``ranks`` has a row for each record; a rank of 0 is at most
+    every t. The search is that of the module: records with at most one rank above 0 are added to ``along``, the box is
+    cut in two at the median of the others, and halves that cannot exceed ``best`` are skipped.
     """
     open_axes = (ranks > 0).sum(axis=1)
     constant = int(weights[open_axes == 0].sum())
@@ -199,7 +200,7 @@ def _to_density(sample: Floats, density: Density) -> float:
 
 
 def _next_corner(values: Floats) -> Floats:
-    """Return the value one cell up in every coordinate; the last one stays."""
+    """Return, for each cell of a grid, the value at the next index on every axis (at the last index, its own)."""
     for axis in range(values.ndim):
         size = values.shape[axis]
         values = values.take(np.minimum(np.arange(size) + 1, size - 1), axis=axis)

@@ -6,7 +6,8 @@ dimension and on narrow grids of more.
 same base weight), ``t(z) = ceil(n KS)``, KS the largest distance between the cumulative shares of data
 and release at the cells' edges. Replacing one of the n records moves n KS, and so t, by at most 1: epsilon-DP
 (Wasserman and Zhou 2010, who leave open how to draw z). Their law has n KS in the exponent; the one drawn here has the
-next integer, and is another law: with n = 5, 3 cells, 4 points and epsilon = 2 they can be told apart in 20,000 draws.
+next integer and differs from it: with n = 5, 3 cells, 4 points and epsilon = 2 a test on 20,000 draws distinguishes
+them.
 
 *How.* With r = exp(-epsilon/2), ``r^t = (1 - r) * sum over T >= t of r^T``: draw a threshold T with probability
 proportional to ``r^T N(T)``, N(T) the weight of all z with t(z) <= T, then z among those. Such z are lattice
@@ -49,11 +50,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,151 +67,188 @@ _GOOD_ENOUGH = 1.6  # upper over lower bound on the weight of all blocks: propos
 _MAX_BLOCKS = 80
 
 
-class Inner(Protocol):
-    """The recursion at one threshold."""
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data's cumulative counts at the vertices of a grid, and the number k of points to place.
 
-    @property
-    def threshold(self) -> int:
-        """T."""
+    A line is a grid of one dimension, whose slices have one cell.
+    """
 
-    @property
-    def total(self) -> float:
-        """ln N(T)."""
-
-
-class Problem(ABC):
-    """The data's cumulative counts and the number k of points to place, on one kind of grid."""
-
+    cumulative: Integers
     points: int
 
     @property
-    @abstractmethod
     def records(self) -> int:
-        """n."""
+        """Return the number n of records."""
+        return int(self.cumulative.flat[-1])
 
     @property
-    @abstractmethod
     def cells(self) -> int:
-        """The number of cells."""
+        """Return the number V of cells."""
+        return self.cumulative.size
 
     def log_weights(self) -> Floats:
-        """Poisson weights: ``1/c!`` times powers whose product is the same for all z, which keeps the sums near 1."""
+        """Return the logarithm of the weight of c points in one cell, for c = 0, ..., k.
+
+        The weight is the Poisson probability ``exp(-k/V) (k/V)^c / c!``. It differs from ``1/c!`` by factors whose
+        product over all cells is the same for every z, and keeps the sums of the recursion near 1.
+        """
         mean = self.points / self.cells
         return np.array([c * math.log(mean) - mean - math.lgamma(c + 1) for c in range(self.points + 1)])
 
     def everything(self) -> float:
-        """Return the logarithm of the weight of all z: a Poisson probability."""
+        """Return the logarithm of the weight of all z, ``exp(-k) k^k / k!``: a Poisson probability."""
         k = self.points
         return k * math.log(k) - k - math.lgamma(k + 1)
 
-    @abstractmethod
-    def score(self, path: Integers) -> int:
-        """Return ``t(z)``, the distance of the release's cumulative counts from the data's, in records, rounded up."""
+    @cached_property
+    def _moved(self) -> Integers:
+        """Return a row for each cell of a slice: 1 at the vertices above it, where a point in it counts, else 0."""
+        corners = list(np.ndindex(self.cumulative.shape[1:]))
+        above = [[all(a <= b for a, b in zip(cell, v, strict=True)) for v in corners] for cell in corners]
+        return np.array(above, dtype=np.int64)
 
-    @abstractmethod
-    def forward(self, threshold: int, weights: Floats) -> Any:
-        """Return the recursion at this threshold."""
-
-    @abstractmethod
-    def draw(self, inner: Any, weights: Floats, source: Source) -> Integers:
-        """Return cumulative counts inside the band of the recursion, in proportion to their weight."""
-
-    @abstractmethod
-    def counted(self, cells: Integers) -> Integers:
-        """Return the cumulative counts of points in these cells."""
-
-
-@dataclass(frozen=True)
-class PathProblem(Problem):
-    """The data's cumulative counts at the cells' right edges on a line."""
-
-    cumulative: tuple[int, ...]
-    points: int
-
-    @property
-    def records(self) -> int:
-        """n."""
-        return self.cumulative[-1]
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-        return len(self.cumulative)
+    @cached_property
+    def _inverse(self) -> Integers:
+        """Return the inverse of :attr:`_moved`: it maps the numbers at the vertices to the counts of the cells."""
+        return np.rint(np.linalg.inv(self._moved)).astype(np.int64)
 
     def score(self, path: Integers) -> int:
-        """Return ``t(z)`` of cumulative counts at the edges."""
+        """Return ``t(z)`` of cumulative counts at the vertices."""
         n, k = self.records, self.points
-        worst = max(abs(k * x - n * int(z)) for x, z in zip(self.cumulative, path.tolist(), strict=True))
+        worst = max(abs(k * int(x) - n * int(z)) for x, z in zip(self.cumulative.flat, path.flat, strict=True))
         return -(-worst // k)
 
-    def band(self, threshold: int) -> list[tuple[int, int]]:
-        """Return the lowest and highest cumulative count at each edge with ``t(z) <= threshold``; low > high if none.
+    def band(self, threshold: int) -> list[tuple[Integers, Integers]]:
+        """Return the lowest and highest cumulative count at each vertex of each slice with ``t(z) <= threshold``.
 
-        Those are the integers within k (x - threshold) / n and k (x + threshold) / n, x the data's cumulative count.
+        Low > high where there is none. Lower ends are at least those of the slices before, since cumulative counts do
+        not fall.
         """
         n, k = self.records, self.points
-        limits = [
-            (max(0, -(-(k * x - threshold * k) // n)), min(k, (k * x + threshold * k) // n)) for x in self.cumulative
-        ]
-        limits[-1] = (k, k)
+        limits: list[tuple[Integers, Integers]] = []
+        for row in self.cumulative.reshape(len(self.cumulative), -1).tolist():
+            low = [max(0, -(-(k * x - threshold * k) // n)) for x in row]
+            high = [min(k, (k * x + threshold * k) // n) for x in row]
+            limits.append((np.maximum(low, limits[-1][0]) if limits else np.array(low), np.array(high)))
+        limits[-1][0][-1] = limits[-1][1][-1] = k
         return limits
 
     def forward(self, threshold: int, weights: Floats) -> Forward:
-        """Return :func:`forward`."""
-        return forward(self, threshold, weights)
+        """Compute the logarithm of the sum of the weights of all placements inside the band, slice by slice.
+
+        ``threshold`` is the T that gives the band, and ``weights[c]`` the logarithm of the weight of c points in one
+        cell. ``logs[i]`` of the result holds, for each state of slice i inside the band, the logarithm of the sum over
+        the placements that lead to it. If the band is empty the total is -inf.
+
+        >>> problem = Problem(np.array([[1, 1], [1, 2]]), 3)
+        >>> result = problem.forward(2, problem.log_weights())      # all 20 placements of 3 points in 4 cells
+        >>> abs(result.total - problem.everything()) < 1e-12
+        True
+        """
+        band, one_state = self.band(threshold), [1] * len(self._moved)
+        if any((low > high).any() for low, high in band):
+            return Forward(threshold, band, [np.full(one_state, -np.inf)])
+        previous = np.zeros(len(self._moved), dtype=np.int64)
+        before, logs = np.zeros(one_state), []
+        for low, high in band:
+            values = np.full(high - previous + 1, -np.inf)
+            kept = tuple(slice(0, min(a, b)) for a, b in zip(before.shape, values.shape, strict=True))
+            values[kept] = before[kept]
+            for moved in self._moved:
+                values = _filled(values, moved, weights)
+            before, previous = values[tuple(slice(start, None) for start in low - previous)], low
+            logs.append(before)
+        return Forward(threshold, band, logs)
+
+    def scores(self, inner: Forward, slice_number: int, after: Integers, weights: Floats) -> Floats:
+        """Return, for every state of one slice, the logarithm of the weight with which it is drawn.
+
+        ``inner`` is the recursion of :meth:`forward`, ``slice_number`` the slice, ``after`` the state that was drawn
+        for the next slice, and ``weights[c]`` the logarithm of the weight of c points in one cell. The weight is that
+        of all placements that lead to the state, times that of the cells between it and ``after``; it is 0 (-inf)
+        where a cell would have a negative number of points.
+        """
+        low, _ = inner.band[slice_number]
+        logs = inner.logs[slice_number]
+        states = np.indices(logs.shape).reshape(logs.ndim, -1) + low[:, np.newaxis]
+        counts = self._inverse.T @ (after[:, np.newaxis] - states)
+        possible = (counts >= 0).all(axis=0)
+        result = np.full(logs.size, -np.inf)
+        result[possible] = logs.ravel()[possible] + weights[counts[:, possible]].sum(axis=0)
+        return result
 
     def draw(self, inner: Forward, weights: Floats, source: Source) -> Integers:
-        """Return :func:`draw_path`."""
-        return draw_path(inner, weights, source)
+        """Draw cumulative counts inside the band, exactly in proportion to their weight.
+
+        ``inner`` is the recursion of :meth:`forward`, ``weights[c]`` the logarithm of the weight of c points in one
+        cell, and ``source`` the randomness. Slices are drawn from the last one backwards, each given the next.
+        """
+        path: list[Integers] = []
+        for (low, _), logs, number in reversed(list(zip(inner.band, inner.logs, itertools.count()))):
+            scores = self.scores(inner, number, path[-1], weights) if path else logs.ravel()
+            path.append(low + np.array(np.unravel_index(exponential_race(scores, source), logs.shape)))
+        return np.array(path[::-1]).reshape(self.cumulative.shape)
 
     def counted(self, cells: Integers) -> Integers:
-        """Return the cumulative counts of points in these cells."""
-        return np.cumsum(np.bincount(cells, minlength=self.cells))
+        """Return the cumulative counts of points in these cells.
+
+        >>> Problem(np.array([[1, 1], [1, 2]]), 3).counted(np.array([0, 3, 3])).tolist()
+        [[1, 1], [1, 3]]
+        """
+        result = np.bincount(cells, minlength=self.cells).reshape(self.cumulative.shape)
+        for axis in range(result.ndim):
+            result = np.cumsum(result, axis=axis)
+        return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forward:
-    """The recursion at one threshold: the logarithm of the weight of all path beginnings, at each edge and each Z."""
+    """The recursion at one threshold: the logarithm of the weight of all beginnings, for each state of each slice."""
 
     threshold: int
-    band: list[tuple[int, int]]
+    band: list[tuple[Integers, Integers]]
     logs: list[Floats]
 
-    @property
+    @cached_property
     def total(self) -> float:
-        """ln N(threshold); -inf if there is no path."""
-        return float(self.logs[-1][-1])
+        """Return ``ln N(threshold)``; -inf if there is no placement."""
+        last = self.logs[-1]
+        top = float(last.max())
+        return top if top == -math.inf else top + math.log(float(np.exp(last - top).sum()))
 
 
-def forward(problem: PathProblem, threshold: int, weights: Floats) -> Forward:
-    """Compute the logarithm of the sum of the weights of all paths inside the band, cell by cell.
+def _filled(values: Floats, moved: Integers, weights: Floats) -> Floats:
+    """Return the states' log weights after one more cell is filled: a convolution with the weights of the cell.
 
-    ``threshold`` is the T of the module, which gives the band of ``problem``; ``weights[c]`` is the logarithm of the
-    weight of c points in one cell. ``logs[j]`` of the result holds, for each number of points that the first j + 1
-    cells may have, the logarithm of the sum over the paths that lead there. If the band is empty the total is -inf.
-
-    >>> problem = PathProblem((1, 2), 2)
-    >>> result = forward(problem, 2, problem.log_weights())      # all 4 placements of 2 points in 2 cells
-    >>> abs(result.total - problem.everything()) < 1e-12
-    True
+    ``values`` has one axis for each vertex of the slice, and holds the logarithm of the weight of each state (numbers
+    of points below the vertices). c points in the cell increase the numbers where ``moved`` is 1 by c, with weight
+    ``exp(weights[c])``.
     """
-    band = problem.band(threshold)
-    lows, highs = [low for low, _ in band], [high for _, high in band]
-    if any(low > high for low, high in band):
-        return Forward(threshold, band, [np.array([-np.inf])])
-    padded = np.concatenate([np.full(problem.points + 1, -np.inf), weights])
-    before, logs, previous = np.zeros(1), [], 0
-    for low, high in zip(lows, highs, strict=True):
-        # entry (o, i): from Z = at + i to Z = low + o
-        moves = (low - previous) + np.arange(high - low + 1)[:, None] - np.arange(before.size)[None, :]
-        terms = before[None, :] + padded[moves + problem.points + 1]
-        top = terms.max(axis=1)
-        safe = np.where(top > -np.inf, top, 0.0)
+    if values.ndim == 1:  # on a line: all numbers of points at once
+        positions, possible = np.arange(values.size), np.flatnonzero(values > -np.inf)
+        padded = np.concatenate([np.full(values.size, -np.inf), weights[: values.size]])
+        terms = values[possible] + padded[positions[:, np.newaxis] - possible + values.size]
+        highest = terms.max(axis=1, initial=-np.inf)
+        safe = np.where(highest > -np.inf, highest, 0.0)
         with np.errstate(divide="ignore"):
-            before = safe + np.log(np.exp(terms - safe[:, None]).sum(axis=1))
-        logs.append(before)
-        previous = low
-    return Forward(threshold, band, logs)
+            return np.asarray(safe + np.log(np.exp(terms - safe[:, np.newaxis]).sum(axis=1)))
+    room = min(size for size, moves in zip(values.shape, moved, strict=True) if moves)
+    top = np.full(values.shape, -np.inf)
+    parts = []
+    for c in range(min(room, len(weights))):
+        to = tuple(slice(c if moves else 0, None) for moves in moved)
+        source = values[
+            tuple(slice(0, size - c if moves else None) for size, moves in zip(values.shape, moved, strict=True))
+        ]
+        parts.append((to, source, weights[c]))
+        np.maximum(top[to], source + weights[c], out=top[to])
+    safe = np.where(top > -np.inf, top, 0.0)
+    total = np.zeros(values.shape)
+    for to, source, weight in parts:
+        total[to] += np.exp(source + weight - safe[to])
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(total))
 
 
 def rounding(problem: Problem, width: int, size: float) -> float:
@@ -224,7 +260,7 @@ def rounding(problem: Problem, width: int, size: float) -> float:
     what underflows is below w exp(-745). The rest of 2^-48 s is for the weights of the cells, known to a few units in
     the last place, which the draws of the last block do not use, and for the weights of the blocks.
 
-    >>> rounding(PathProblem((1, 2), 2), 3, 10.0) < 1e-11
+    >>> rounding(Problem(np.array([1, 2]), 2), 3, 10.0) < 1e-11
     True
     """
     step_error = 2.0**-52 * (16 * size + 745 + width) + 2.0**-44 + 2.0**-46 * math.log(width + 1)
@@ -236,13 +272,16 @@ class Block:
     """Thresholds after ``start`` up to that of ``inner``; without ``inner``, all thresholds after ``start``."""
 
     start: int
-    inner: Inner | None
+    inner: Forward | None
     upper: float
     lower: float
 
 
 def _log_geometric(start: int, end: int | None, rate: float) -> float:
-    """Return ln of the sum over start < T <= end of exp(-rate T) (1 - exp(-rate)); None for ``end`` is infinity."""
+    """Return the logarithm of ``sum over start < T <= end of exp(-rate T) (1 - exp(-rate))``.
+
+    It is ``exp(-rate (start + 1)) (1 - exp(-rate (end - start)))``; None for ``end`` is infinity.
+    """
     if end is None:
         return -rate * (start + 1)
     return -rate * (start + 1) + math.log(-math.expm1(-rate * (end - start)))
@@ -258,17 +297,20 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
     of weight 0 are left out.
     """
     n = problem.records
-    computed: dict[int, Inner] = {}
+    computed: dict[int, Forward] = {}
 
-    def at(threshold: int) -> Inner:
+    def at(threshold: int) -> Forward:
+        """Return the recursion at a threshold, computed once."""
         if threshold not in computed:
             computed[threshold] = problem.forward(threshold, weights)
         return computed[threshold]
 
     def total(threshold: int) -> float:
+        """Return ``ln N`` of a threshold, -inf below 0."""
         return -math.inf if threshold < 0 else at(threshold).total
 
     def make(start: int, end: int | None) -> Block:
+        """Return the block of thresholds above ``start`` up to ``end`` (None: no end), with bounds on its weight."""
         mass = _log_geometric(start, end, rate)
         if end is None:
             return Block(start, None, problem.everything() + mass, total(start) + mass)
@@ -311,26 +353,9 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
 
 
 def _log_sum(logs: list[float]) -> float:
+    """Return ``ln(sum exp(logs))`` without overflow; -inf if all are."""
     top = max(logs)
     return top if top == -math.inf else top + math.log(math.fsum(math.exp(item - top) for item in logs))
-
-
-def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
-    """Draw one path inside the band, exactly in proportion to its weight, with randomness from ``source``.
-
-    ``inner`` is the recursion of :func:`forward`, and ``weights[c]`` the logarithm of the weight of c points in a
-    cell. The path is drawn from its last cell backwards, each cumulative count in proportion to the weight of all
-    paths that lead to it and on to the next. The result are the cumulative counts.
-    """
-    cells = len(inner.band)
-    path = np.empty(cells, dtype=np.int64)
-    path[-1] = inner.band[-1][0]
-    for j in range(cells - 1, 0, -1):
-        low, high = inner.band[j - 1]
-        last = min(high, int(path[j]))
-        scores = inner.logs[j - 1][: last - low + 1] + weights[int(path[j]) - last : int(path[j]) - low + 1][::-1]
-        path[j - 1] = low + exponential_race(scores, source)
-    return path
 
 
 def set_aside(problem: Problem, epsilon: Fraction) -> float:
@@ -339,7 +364,7 @@ def set_aside(problem: Problem, epsilon: Fraction) -> float:
     It depends on the numbers of points, cells and records of ``problem`` and on ``epsilon`` only, so it reveals
     nothing of the data when the number of records is public.
 
-    >>> set_aside(PathProblem((50, 100), 10), Fraction(1)) < 1e-9
+    >>> set_aside(Problem(np.array([50, 100]), 10), Fraction(1)) < 1e-9
     True
     """
     points, cells = problem.points, problem.cells
@@ -359,7 +384,7 @@ def release(problem: Problem, epsilon: Fraction, source: Source) -> tuple[Intege
     is drawn again. The last block has no upper end: there paths are uniform.
 
     >>> from dither.randomness import SeededSource
-    >>> path, spare = release(PathProblem((50, 100), 10), Fraction(1), SeededSource(1))
+    >>> path, spare = release(Problem(np.array([50, 100]), 10), Fraction(1), SeededSource(1))
     >>> int(path[-1]), spare < 1e-9
     (10, True)
     """
@@ -403,167 +428,3 @@ def most_points(width: int) -> int:
     while (k + 1) ** width > MAX_STATES:
         k -= 1
     return k
-
-
-@dataclass(frozen=True, eq=False)
-class GridProblem(Problem):
-    """The data's cumulative counts at the vertices of the grid, and the number of points to place."""
-
-    cumulative: Integers
-    points: int
-
-    @property
-    def records(self) -> int:
-        """n."""
-        return int(self.cumulative.flat[-1])
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-        return self.cumulative.size
-
-    @cached_property
-    def _moved(self) -> Integers:
-        """For each cell of a slice, at which vertices of the slice a point in it counts."""
-        corners = list(np.ndindex(self.cumulative.shape[1:]))
-        above = [[all(a <= b for a, b in zip(cell, v, strict=True)) for v in corners] for cell in corners]
-        return np.array(above, dtype=np.int64)
-
-    @cached_property
-    def _inverse(self) -> Integers:
-        """The counts of the cells from the numbers at the vertices."""
-        return np.rint(np.linalg.inv(self._moved)).astype(np.int64)
-
-    def score(self, path: Integers) -> int:
-        """Return ``t(z)`` of cumulative counts at the vertices."""
-        n, k = self.records, self.points
-        worst = max(abs(k * int(x) - n * int(z)) for x, z in zip(self.cumulative.flat, path.flat, strict=True))
-        return -(-worst // k)
-
-    def band(self, threshold: int) -> list[tuple[Integers, Integers]]:
-        """Return the lowest and highest cumulative count at each vertex of each slice with ``t(z) <= threshold``.
-
-        Low > high where there is none.
-        """
-        n, k = self.records, self.points
-        limits = []
-        for row in self.cumulative.reshape(len(self.cumulative), -1).tolist():
-            low = [max(0, -(-(k * x - threshold * k) // n)) for x in row]
-            high = [min(k, (k * x + threshold * k) // n) for x in row]
-            limits.append((np.array(low), np.array(high)))
-        limits[-1][0][-1] = limits[-1][1][-1] = k
-        return limits
-
-    def forward(self, threshold: int, weights: Floats) -> GridForward:
-        """Compute the logarithm of the sum of the weights of all placements inside the band, slice by slice.
-
-        ``threshold`` is the T that gives the band, and ``weights[c]`` the logarithm of the weight of c points in one
-        cell. ``logs[i]`` of the result holds, for each state of slice i inside the band, the logarithm of the sum over
-        the placements that lead to it. If the band is empty the total is -inf.
-
-        >>> problem = GridProblem(np.array([[1, 1], [1, 2]]), 3)
-        >>> result = problem.forward(2, problem.log_weights())      # all 20 placements of 3 points in 4 cells
-        >>> abs(result.total - problem.everything()) < 1e-12
-        True
-        """
-        band = self.band(threshold)
-        previous = np.zeros(len(self._moved), dtype=np.int64)
-        before, logs = np.zeros([1] * len(self._moved)), []
-        for low, high in band:
-            if np.any(low > high) or np.any(high < previous):
-                return GridForward(threshold, band, [np.full([1] * len(low), -np.inf)])
-            values = np.full(high - previous + 1, -np.inf)
-            kept = tuple(slice(0, min(a, b)) for a, b in zip(before.shape, values.shape, strict=True))
-            values[kept] = before[kept]
-            for moved in self._moved:
-                values = _filled(values, moved, weights)
-            before = values[tuple(slice(max(0, start), None) for start in low - previous)]
-            previous = np.maximum(low, previous)
-            logs.append(before)
-        return GridForward(threshold, self._narrowed(band), logs)
-
-    def _narrowed(self, band: list[tuple[Integers, Integers]]) -> list[tuple[Integers, Integers]]:
-        """Raise lower ends to those of earlier slices, since cumulative counts do not fall."""
-        lows = itertools.accumulate((low for low, _ in band), np.maximum)
-        return [(low, high) for low, (_, high) in zip(lows, band, strict=True)]
-
-    def scores(self, inner: GridForward, slice_number: int, after: Integers, weights: Floats) -> Floats:
-        """Return, for every state of one slice, the logarithm of the weight with which it is drawn.
-
-        ``inner`` is the recursion of :meth:`forward`, ``slice_number`` the slice, ``after`` the state that was drawn
-        for the next slice, and ``weights[c]`` the logarithm of the weight of c points in one cell. The weight is that
-        of all placements that lead to the state, times that of the cells between it and ``after``; it is 0 (-inf)
-        where a cell would have a negative number of points.
-        """
-        low, _ = inner.band[slice_number]
-        logs = inner.logs[slice_number]
-        states = np.indices(logs.shape).reshape(logs.ndim, -1) + low[:, np.newaxis]
-        counts = self._inverse.T @ (after[:, np.newaxis] - states)
-        possible = (counts >= 0).all(axis=0)
-        result = np.full(logs.size, -np.inf)
-        result[possible] = logs.ravel()[possible] + weights[counts[:, possible]].sum(axis=0)
-        return result
-
-    def draw(self, inner: GridForward, weights: Floats, source: Source) -> Integers:
-        """Draw cumulative counts inside the band, exactly in proportion to their weight.
-
-        ``inner`` is the recursion of :meth:`forward`, ``weights[c]`` the logarithm of the weight of c points in one
-        cell, and ``source`` the randomness. Slices are drawn from the last one backwards, each given the next.
-        """
-        path: list[Integers] = []
-        for (low, _), logs, number in reversed(list(zip(inner.band, inner.logs, itertools.count()))):
-            scores = self.scores(inner, number, path[-1], weights) if path else logs.ravel()
-            path.append(low + np.array(np.unravel_index(exponential_race(scores, source), logs.shape)))
-        return np.array(path[::-1]).reshape(self.cumulative.shape)
-
-    def counted(self, cells: Integers) -> Integers:
-        """Return the cumulative counts of points in these cells.
-
-        >>> GridProblem(np.array([[1, 1], [1, 2]]), 3).counted(np.array([0, 3, 3])).tolist()
-        [[1, 1], [1, 3]]
-        """
-        result = np.bincount(cells, minlength=self.cells).reshape(self.cumulative.shape)
-        for axis in range(result.ndim):
-            result = np.cumsum(result, axis=axis)
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class GridForward:
-    """The recursion at one threshold: the logarithm of the weight of all beginnings, for each state of each slice."""
-
-    threshold: int
-    band: list[tuple[Integers, Integers]]
-    logs: list[Floats]
-
-    @cached_property
-    def total(self) -> float:
-        """ln N(threshold); -inf if there is no placement."""
-        last = self.logs[-1]
-        top = float(last.max())
-        return top if top == -math.inf else top + math.log(float(np.exp(last - top).sum()))
-
-
-def _filled(values: Floats, moved: Integers, weights: Floats) -> Floats:
-    """Return the states' log weights after one more cell is filled: a convolution with the weights of the cell.
-
-    ``values`` has one axis for each vertex of the slice, and holds the logarithm of the weight of each state (numbers
-    of points below the vertices). c points in the cell increase the numbers where ``moved`` is 1 by c, with weight
-    ``exp(weights[c])``.
-    """
-    room = min(size for size, moves in zip(values.shape, moved, strict=True) if moves)
-    top = np.full(values.shape, -np.inf)
-    parts = []
-    for c in range(min(room, len(weights))):
-        to = tuple(slice(c if moves else 0, None) for moves in moved)
-        source = values[
-            tuple(slice(0, size - c if moves else None) for size, moves in zip(values.shape, moved, strict=True))
-        ]
-        parts.append((to, source, weights[c]))
-        np.maximum(top[to], source + weights[c], out=top[to])
-    safe = np.where(top > -np.inf, top, 0.0)
-    total = np.zeros(values.shape)
-    for to, source, weight in parts:
-        total[to] += np.exp(source + weight - safe[to])
-    with np.errstate(divide="ignore"):
-        return np.asarray(safe + np.log(total))

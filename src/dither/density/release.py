@@ -87,8 +87,7 @@ def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, s
 
 
 def default_bins(records: int, epsilon: float) -> int:
-    """Return a number of bins that balances what a bin hides against the noise that adds up along the cumulative
-    shares.
+    """Return a number of bins that balances the resolution of the bins against the noise of the cumulative shares.
 
     At the middle of m bins the noise is the sum of m/2 numbers of scale 2/epsilon, about ``2 sqrt(m) / (n
     epsilon)``. A bin hides about 1/m of a rough distribution, which balances at ``(n epsilon / 2)^(2/3)``, and
@@ -205,7 +204,7 @@ def release(
         np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
     )
     if any(np.any(np.diff(axis_edges) <= 0) for axis_edges in edges):
-        raise InvalidArgument("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins")
+        raise InvalidArgument("bins", "bins with distinct edges as floats", "narrower ones", "pass fewer bins")
     cells = _cells(columns, edges, shape)
     facts = (edges, PureDP(exact_epsilon), neighbors, method, not resolved.private)
     if method == "ks":
@@ -237,9 +236,7 @@ def _ks_weights(
     cumulative = counts.transpose(order)
     for axis in range(len(shape)):
         cumulative = np.cumsum(cumulative, axis=axis)
-    line = len(shape) == 1
-    problem: ks.Problem = ks.PathProblem(tuple(cumulative.tolist()), k) if line else ks.GridProblem(cumulative, k)
-    path, _ = ks.release(problem, epsilon, source)
+    path, _ = ks.release(ks.Problem(cumulative, k), epsilon, source)
     for axis in range(len(shape)):
         path = np.diff(path, prepend=0, axis=axis)
     return np.asarray(path.transpose(np.argsort(order)) / k)
@@ -331,5 +328,6 @@ def _sizes(
 def _cells(
     columns: list[NDArray[np.float64]], edges: tuple[NDArray[np.float64], ...], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
+    """Return the index of each record's cell in the flattened grid of ``shape``; ``columns`` are its coordinates."""
     numbers = tuple(bin_numbers(column, axis_edges) for column, axis_edges in zip(columns, edges, strict=True))
     return np.ravel_multi_index(numbers, shape)

@@ -44,7 +44,7 @@ class Density(ComparedByValue):
 
     @property
     def dimensions(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions of the data."""
         return len(self.edges)
 
     def _line(self, question: str) -> tuple[Floats, Floats]:
@@ -60,9 +60,11 @@ class Density(ComparedByValue):
     @overload
     def cdf(self, t: Sequence[float] | NDArray[Any]) -> Floats: ...
     def cdf(self, t: Any) -> float | Floats:
-        """Return the probability of a value at most t; in several dimensions, of every coordinate at most that of t.
+        """Return the distribution function at t, the probability of a value at most t, between 0 and 1.
 
-        There t is one point, or rows of points.
+        With one dimension, t is a number or an array of numbers. With several, it is a point or an array with a row
+        for each point, and the probability is that every coordinate is at most that of t. Bins are uniform inside, so
+        the function is interpolated linearly in each coordinate between the edges of the bins.
 
         >>> import dither as dp
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).cdf([0.0, 1.0])
@@ -84,16 +86,16 @@ class Density(ComparedByValue):
                 f"pass t={[0.5] * self.dimensions}, for example",
             )
         cumulative = np.pad(self.weights, [(1, 0)] * self.dimensions)
-        places, shares = [], []
+        positions, shares = [], []
         for axis, (edges, line) in enumerate(zip(self.edges, np.atleast_2d(points).T, strict=True)):
             cumulative = np.cumsum(cumulative, axis=axis)
             low, share = _between(edges, line)
-            places.append((low, low + 1))
+            positions.append((low, low + 1))
             shares.append((1 - share, share))
-        result = np.zeros(len(places[0][0]))
+        result = np.zeros(len(positions[0][0]))
         for corner in product((0, 1), repeat=self.dimensions):
             weight = np.prod([share[end] for share, end in zip(shares, corner, strict=True)], axis=0)
-            result += weight * cumulative[tuple(place[end] for place, end in zip(places, corner, strict=True))]
+            result += weight * cumulative[tuple(pair[end] for pair, end in zip(positions, corner, strict=True))]
         result /= cumulative.flat[-1]
         return float(result[0]) if points.ndim == 1 else result
 
@@ -147,8 +149,8 @@ class Density(ComparedByValue):
         chosen = chosen.clip(max=cumulative.size - 1)
         columns = []
         for edges, cell in zip(self.edges, np.unravel_index(chosen, self.weights.shape), strict=True):
-            places = edges[cell] + _unit(size, resolved) * (edges[cell + 1] - edges[cell])
-            columns.append(np.minimum(places, edges[cell + 1]))
+            values = edges[cell] + _unit(size, resolved) * (edges[cell + 1] - edges[cell])
+            columns.append(np.minimum(values, edges[cell + 1]))
         return columns[0] if self.dimensions == 1 else np.column_stack(columns)
 
     def plot(self, axes: Axes | None = None, **style: Any) -> Axes:
@@ -171,10 +173,8 @@ class Density(ComparedByValue):
         if self.dimensions == 1:
             heights = [float(height) for height in self.density() for _ in range(2)]
             edges = self.edges[0]
-            places = [float(edge) for pair in pairwise(edges) for edge in pair]
-            picture = markup.picture(
-                chart.lines([("", places, heights)], title="The released density", x_label="value")
-            )
+            ends = [float(edge) for pair in pairwise(edges) for edge in pair]
+            picture = markup.picture(chart.lines([("", ends, heights)], title="The released density", x_label="value"))
         return markup.block(markup.heading(repr(self)), picture)
 
     def __repr__(self) -> str:
@@ -184,6 +184,7 @@ class Density(ComparedByValue):
 
 
 def _unit(size: int, source: Source) -> Floats:
+    """Draw ``size`` numbers uniformly from [0, 1), in multiples of 2^-53."""
     result: Floats = (source.words(size) >> np.uint64(11)) * np.float64(2.0**-53)
     return result
 
@@ -209,14 +210,16 @@ def on_grid(density: Density, lines: Sequence[Floats]) -> Floats:
 
 
 def _between(edges: Floats, line: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the bin of each coordinate, and the share of the bin that is below it."""
+    """Return the index of the bin of each coordinate in ``line``, and the share of the bin's width that is below it."""
     position = np.interp(line, edges, np.arange(edges.size, dtype=np.float64))
     low = np.minimum(position.astype(np.int64), edges.size - 2)
     return low, position - low
 
 
 def on_simplex(values: Floats) -> Floats:
-    """Return the probabilities nearest to ``values`` in the sense of least squares.
+    """Return the probabilities nearest to ``values`` in the sense of least squares: the projection onto the simplex.
+
+    It is ``max(values - c, 0)`` with the c for which the result adds up to 1 (Duchi et al. 2008).
 
     >>> on_simplex(np.array([0.8, 0.4, -0.2]))
     array([0.7, 0.3, 0. ])

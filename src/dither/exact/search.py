@@ -238,8 +238,8 @@ def crossing(excess: Callable[[float], float], low: float, high: float, toleranc
 def minimize(function: Callable[[float], float], low: float, high: float, *, steps: int) -> float:
     """Return where a function that first falls and then rises is smallest between ``low`` and ``high``.
 
-    Golden-section search: each of the ``steps`` keeps 0.618 of the interval. For choices of which every one is valid
-    and some are better: nothing is claimed about the point returned.
+    Golden-section search: each of the ``steps`` keeps 0.618 of the interval. Nothing is proved about the point
+    returned, so it is for choices of which every one is valid and some are better.
 
     >>> round(minimize(lambda x: (x - 2) ** 2, 0.0, 10.0, steps=60), 6)
     2.0

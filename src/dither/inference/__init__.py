@@ -5,8 +5,7 @@ post-processing: it costs no privacy, and only has to be right about the error.
 
 * :mod:`~dither.inference.grid`: the public grid on which values are counted, so that sums are sums of integers;
 * :mod:`~dither.inference.intervals`: kinds of intervals around a released number;
-* :mod:`~dither.inference.measured`: the law of the noise in a released number;
-* :mod:`~dither.inference.measured`: released numbers with what their noise may have been, and limits that follow;
+* :mod:`~dither.inference.measured`: the law of the noise in a released number, samples of it, and limits that follow;
 * :mod:`~dither.inference.moments`: mean, variance and standard deviation from noisy sums;
 * :mod:`~dither.inference.modes`: how probable it is that a selected key is the most common one;
 * :mod:`~dither.inference.pairs`: covariance, correlation and regression from noisy sums of products;

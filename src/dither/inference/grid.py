@@ -97,7 +97,7 @@ class Grid:
         return float(1 / self.step)
 
     def sensitivity(self, neighbors: Neighbors) -> int:
-        """Return the most by which one record moves the sum of all records, in steps.
+        """Return the largest change of the sum of all records, in steps, by one record.
 
         Replacing a record moves it by the width; adding or removing one by the larger of the bounds' sizes.
 
@@ -108,13 +108,13 @@ class Grid:
         """
         return self.width if neighbors is ReplaceOne else max(abs(self.low), abs(self.high))
 
-    def value(self, place: int) -> Fraction:
-        """Return the value of the point with this number, counted from the lowest.
+    def value(self, position: int) -> Fraction:
+        """Return the value of the point at a position, counted in steps from the lowest point.
 
         >>> Grid(-2, 2, Fraction(1, 4)).value(1)
         Fraction(-1, 4)
         """
-        return (self.low + place) * self.step
+        return (self.low + position) * self.step
 
     def part(self, first: int, last: int) -> Grid:
         """Return the points from ``first`` to ``last``, counted in steps from the lowest one.
@@ -129,7 +129,7 @@ class Grid:
         """Return the grid of the points with their signs changed."""
         return Grid(-self.high, -self.low, self.step)
 
-    def places(self, x: Values, lower: float, upper: float) -> Iterator[NDArray[np.uint64]]:
+    def positions(self, x: Values, lower: float, upper: float) -> Iterator[NDArray[np.uint64]]:
         """Yield the position of each record of ``x`` on the grid, in blocks of rows.
 
         Records are clipped to the bounds ``lower`` and ``upper`` and rounded to the nearest grid point; a position is

@@ -22,7 +22,7 @@ class Interval:
         return max(high - value, value - low)
 
     def text(self, value: float) -> str:
-        """Describe the half-width at 95 %."""
+        """Return the half-width at 95 % as text, such as ``"± 0.25"``."""
         return f"± {self.half_width(value, 0.95):.4g}"
 
 
@@ -53,8 +53,8 @@ class Around(Interval):
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """Return ``value`` plus and minus the half-width at ``confidence``, clipped to the range of the answer.
 
-        A noisy number that was moved into the domain has the interval of a number at its end: it holds what the domain
-        has of the interval around the noisy number, and more, so it never shrinks to nothing.
+        For a noisy number that was clipped to the domain, this is the interval around the domain's end. It contains the
+        part of the interval around the noisy number that lies in the domain, so it is valid and never empty.
         """
         width = self.factor * self.noise.error(confidence, integer=self.integer)
         low, high = value - width, value + width
@@ -99,7 +99,7 @@ class WithinBounds(Interval):
         return self.low, self.high
 
     def text(self, value: float) -> str:
-        """Describe the noise, whose size is private."""
+        """Return a text without a half-width: the size of the noise is private."""
         return "with noise of a private size"
 
 
@@ -123,9 +123,9 @@ class RankInterval(Interval):
         return self.low, self.high
 
     def ranks(self, confidence: float) -> float:
-        """Return the number of records by which the rank is off at most."""
+        """Return the largest error of the rank, in records, with probability ``confidence``: the formula above."""
         return (math.log(self.points) - math.log(1 - confidence)) / self.rate
 
     def text(self, value: float) -> str:
-        """Describe the half-width in ranks at 95 %."""
+        """Return the largest error of the rank at 95 % as text, such as ``"within 12 ranks"``."""
         return f"within {self.ranks(0.95):.0f} ranks"

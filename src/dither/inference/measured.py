@@ -131,6 +131,7 @@ class NoiseLaw:
         after = [math.ldexp(math.comb(m + count - 1, m), -m - count) for m in range(count)]
 
         def exceeds(t: float) -> bool:
+            """Return whether the sum exceeds t, in units of the scale, with a probability above ``tail``."""
             before = [math.exp(-t) * math.pow(t, j) / math.factorial(j) for j in range(count)]
             return math.fsum(p * sum(after[: count - j]) for j, p in enumerate(before)) > tail
 
@@ -264,11 +265,11 @@ def _sample(laws: tuple[NoiseLaw, ...], points: int) -> tuple[Array, ...]:
     Coordinate i of point k is ``(k + 1/2) a^i / points`` modulo 1, with a = ``_GENERATOR``; the noise is the law's
     quantile there. With ``points`` = 0 the arrays are empty.
     """
-    places = np.arange(points) + 0.5
+    centers = np.arange(points) + 0.5
     result = []
     for number, law in enumerate(laws):
         multiplier = pow(_GENERATOR, number, points) if points else 1
-        noise = law.quantiles(np.mod(places * multiplier, points) / max(points, 1))
+        noise = law.quantiles(np.mod(centers * multiplier, points) / max(points, 1))
         noise.flags.writeable = False
         result.append(noise)
     return tuple(result)
@@ -306,17 +307,19 @@ def limits(
             result[0, part], result[1, part] = _limits_near_end(sample, undefined, beyond, low, scale[part])
             continue
         sample.sort(axis=1)  # what is not a number comes last, as if it were beyond the upper limit
-        place = beyond - undefined
-        lower = np.take_along_axis(sample, np.maximum(place, 0)[:, None], axis=1)[:, 0]
-        result[0, part] = np.where(place < 0, -np.inf, lower)
+        rank = beyond - undefined
+        lower = np.take_along_axis(sample, np.maximum(rank, 0)[:, None], axis=1)[:, 0]
+        result[0, part] = np.where(rank < 0, -np.inf, lower)
         upper = sample[:, points - 1 - beyond]
         result[1, part] = np.where(np.isnan(upper), np.inf, upper)
     return np.clip(result[0], low, high), np.clip(result[1], low, high)
 
 
 def _near_end(distance: Array) -> Array:
-    """Return how much of the share beyond the upper limit is added to that beyond the lower one, by the number of
-    standard errors from the end: all within 1, none from 2.5 on.
+    """Return the part of the share beyond the upper limit that is given to the lower limit.
+
+    ``distance`` is that of a value from the end of what is possible, in standard errors: the part is 1 within one of
+    them, 0 from 2.5 on, and linear in between.
     """
     result: Array = np.clip((_FREE - distance) / (_FREE - 1), 0.0, 1.0)
     return result
@@ -332,8 +335,8 @@ def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers,
     points, unit = sample.shape[1], np.maximum(scale, 1e-300)[:, None]
     # below: the first of the samples from the bottom that is not too far down for its own distance from the end
     numbers = np.arange(beyond, 2 * beyond + 1)
-    places = numbers[None, :] - undefined[:, None]
-    values = np.where(places < 0, -np.inf, np.take_along_axis(sample, np.maximum(places, 0), axis=1))
+    ranks = numbers[None, :] - undefined[:, None]
+    values = np.where(ranks < 0, -np.inf, np.take_along_axis(sample, np.maximum(ranks, 0), axis=1))
     enough = numbers[None, :] >= beyond * (1 + _near_end((values - low) / unit))
     lower = np.take_along_axis(values, np.argmax(enough, axis=1)[:, None], axis=1)[:, 0]
     # above: likewise from the top, where what is not a number stands

@@ -38,7 +38,7 @@ def mode_probability(selected: int, counts: Array, law: NoiseLaw, rate: float) -
     Parameters
     ----------
     selected
-        The place of the key that was selected.
+        The index of the key that was selected.
     counts, law
         The noisy counts of all keys, and the law of their noise.
     rate
@@ -89,8 +89,10 @@ def _with_normal_prior(selected: int, counts: Array, law: NoiseLaw, rate: float)
 
 
 def _probability_of_best(selected: int, possible: Array, rate: float) -> float:
-    """Return how often the selected count is the highest in samples of the counts, weighted by the law of the
-    selection.
+    """Return the probability that the selected count is the highest, from samples of the true counts.
+
+    ``possible`` has a row of counts for each sample; it is weighted by the probability with which the exponential
+    mechanism of exponent ``rate`` would have selected this key from those counts.
     """
     exponents = rate * (possible - possible[:, [selected]])
     largest = exponents.max(axis=1)

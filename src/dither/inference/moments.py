@@ -14,7 +14,7 @@ is uncorrelated with G, so the limits are shifted by twice its square: ``2 R_k^2
 is left is of third order in (noise / N).
 
 *Bounds.* Noisy sums that no values can have are first moved to the nearest that some have, because limits that follow
-from an impossible number would be too narrow by chance; that only widens the interval, by limits that were already
+from an impossible number would sometimes be too narrow; that only widens the interval, by limits that were already
 beyond what is possible. A variance below 0 is moved to at least one standard error below 0, and near 0 the share of
 samples beyond the limits goes to one side (:func:`~dither.inference.measured.limits`), since the other cannot be
 missed. All limits are kept to what values within the bounds can have. Samples

@@ -12,7 +12,7 @@ intercept             ``B / N - slope A / N``
 
 *Limits.* They come from a sample of possible truths (:mod:`~dither.inference.measured`). As for a variance
 (:mod:`~dither.inference.moments`), a noisy ``C_ab`` is lower than its truth by ``F_a F_b / N``, with
-``F_a = e_a - m_a e_N`` the noise of a centered sum, apart from a part that is linear in the noise; a sample repeats
+``F_a = e_a - m_a e_N`` the noise of a centered sum, up to a part that is linear in the noise; a sample repeats
 that step. So twice the product of those parts of F_a and F_b that are uncorrelated with the linear part of the
 statistic is added to every sample. What is left is of second order where the statistic is not linear in the C.
 
@@ -79,9 +79,9 @@ def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> Inte
     """Return a statistic of pairs of numbers, with its limits; NaN where there seem to be no pairs.
 
     ``kind`` is the SQL name of the statistic (such as ``"corr"``, ``"covar_pop"`` or ``"regr_slope"``), and ``sums``
-    are the noisy number, sums, sums of squares and sum of products. Values are in units in which their bounds are 1
-    apart, hence the limits of a covariance, 1/4. The slope is that of the second value on the first, the intercept
-    the height of that line where the first is ``at``. The value is NaN where the noisy number is below 1.5.
+    are the noisy number, sums, sums of squares and sum of products. Values are scaled so that the distance between
+    their bounds is 1, hence the limits of a covariance, 1/4. The slope is that of the second value on the first, the
+    intercept the height of that line where the first is ``at``. The value is NaN where the noisy number is below 1.5.
 
     >>> from dither.inference import NoiseLaw, measured
     >>> parts = measured([400.0, 400.0, 100.0, 700.0, 10.0, 10.0], [NoiseLaw("laplace", 1.0)] * 6, confidence=0.95)

@@ -72,6 +72,7 @@ def population_count(
     most = 1e9 * largest if records is None else max(records, 1.0)
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        """Return samples of the mean count, each Wilson's limit at the level of its sampling error."""
         return most * wilson((values[0] - noises[0]) / most, most / cluster, noises[1])
 
     low, high = limits(statistic, (count, sampling), 0.0, np.inf if records is None else records)
@@ -92,6 +93,7 @@ def population_sum(total: Measured, squares: Measured, sampling: Measured, clust
     _require_resolved(total)
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        """Return samples of the sum without noise, minus a sampling error of deviation ``sqrt(sum of squares)``."""
         spread = np.sqrt(cluster * np.maximum(values[1] - noises[1], 0.0))
         result: Array = values[0] - noises[0] - noises[2] * spread
         return result
@@ -187,7 +189,7 @@ def _require_resolved(number: Measured) -> None:
 
 @dataclass(frozen=True)
 class PopulationCount(Interval):
-    """For a count: how many records would be counted on average, of as many drawn from the population.
+    """The interval of the mean count over samples of the same size from the population.
 
     ``records`` is the number of all records where it is public, and None where it is not.
     """
@@ -205,7 +207,7 @@ class PopulationCount(Interval):
 
 @dataclass(frozen=True)
 class PopulationVariance(Interval):
-    """For a variance of a public number of records that was released with noise of its own: that of the population."""
+    """The interval of the population's variance, for a noisy variance of a public number of records."""
 
     law: NoiseLaw
     records: int
@@ -222,6 +224,7 @@ class PopulationVariance(Interval):
         square = self.width * self.width
 
         def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+            """Return samples of the variance, each Wilson's limit for it as a share of the squared width."""
             return square * wilson((values[0] - noises[0]) / square, float(self.records), noises[1])
 
         low, high = limits(statistic, inputs, 0.0, square / 4)

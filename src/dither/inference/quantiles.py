@@ -4,10 +4,10 @@
 order is ``levels(m) * epsilon``-DP, where :func:`levels` is the whole part of ``log2(m) + 1`` (Kaplan, Schnapp and
 Stemmer 2022).
 
-*Why.* The values are split at the place selected, and the quantiles below it are selected among the values below, the
+*Why.* The values are split at the value selected, and the quantiles below it are selected among the values below, the
 others among those above. A value is on one side only, so all selections of a level together cost as much as one of
 them. That holds as long as splitting keeps neighbors neighbors: one value more makes one of the sides larger by one
-value, never both. How values that share the place selected are split is for the caller to decide.
+value, never both. How values that are equal to the selected one are split is for the caller to decide.
 """
 
 from __future__ import annotations

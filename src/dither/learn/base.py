@@ -491,6 +491,7 @@ class NonPrivate(BaseEstimator):
 
             @wraps(method)  # scikit-learn's scorers look at the name
             def clipped(X: Any, *others: Any) -> Any:
+                """Call the method on rows clipped to the bounds."""
                 return method(clip(inputs.filled(inputs.table(X, self.n_features_in_), middle), limits), *others)
 
             return clipped
@@ -503,7 +504,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> Limits:
     """Return public lower and upper limits as two arrays with one number for each of ``columns`` columns.
 
     ``bounds`` is one pair for all columns or a sequence of one pair for each, and ``name`` is the parameter's name for
-    errors. The bounds must be at most 1e90 in size and at least 1e-90 apart.
+    errors. The bounds must be at most 1e90 in size, with a difference of at least 1e-90.
     """
     if bounds is None:
         arguments.bounds(None, name)
@@ -518,7 +519,12 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> Limits:
     small = all(abs(end) <= _LARGEST for pair in pairs for end in pair)  # before they are floats
     lower, upper = np.array(pairs if small else [(0.0, 0.0)] * columns, dtype=np.float64).reshape(columns, 2).T
     if (upper - lower).min() < 1 / _LARGEST:
-        raise InvalidArgument(name, "bounds from 1e-90 apart to 1e+90", "bounds beyond that", "measure in other units")
+        raise InvalidArgument(
+            name,
+            "bounds of at most 1e+90, with a difference of at least 1e-90",
+            "bounds beyond that",
+            "measure in other units",
+        )
     return lower, upper
 
 
@@ -593,6 +599,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return self
 
     def _check_parameters(self) -> None:
+        """Refuse a list of classes that is missing or malformed."""
         if not self._by_observation():
             self._known(None)
 
@@ -601,7 +608,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return isinstance(self.classes, str) and self.classes == OBSERVED
 
     def _known(self, y: Any) -> NDArray[Any]:
-        """Return the classes in order."""
+        """Return the sorted classes: the public list, or the labels that occur in ``y`` for ``"observed"``."""
         fix = 'pass classes=[0, 1], for example, or classes="observed" if it is public which labels occur'
         if self._by_observation():
             result = inputs.observed(y)

@@ -1,17 +1,17 @@
 """Exact sums of clipped rows, and the budget that their noise is paid from.
 
-A row is clipped to a public norm C and its entries are cut, toward zero, to whole multiples of a public step, so
-that the row becomes a row of integers whose norm is at most ``2**bits``: not nearly, but exactly. Integers are summed
-exactly (in floats, block by block, while every partial sum is below 2^53; the blocks in 64-bit integers), so no order
-of the rows, rounding or overflow can move a sum by more than the noise is made for.
+A row is clipped to a public norm C and its entries are rounded toward zero to whole multiples of a public step, so that
+the row becomes a row of integers whose norm is at most ``2**bits``, without any rounding error. Integers are summed
+exactly (in floats, block by block, while every partial sum is below 2^53; the blocks in 64-bit integers), so neither
+the order of the rows nor rounding nor overflow can move a sum by more than its sensitivity.
 
-What a record adds to a sum must not depend on the other records either, to the last bit, or one person more would move
-the parts of all. Library products of matrices do not keep to that: they take rows in groups, with another order of
-additions for those left over, so that a row at another place is rounded otherwise. Here products are of whole numbers,
-without rounding, and sums over columns are taken in the order of the columns, for all rows alike.
+What a record adds to a sum must not depend on the other records, to the last bit; otherwise adding one record would
+change the contributions of all. Matrix products of linear algebra libraries violate this: they process rows in groups
+and add the remaining rows in a different order, so the rounding of a row depends on its position. Here products are of
+whole numbers, without rounding, and sums over columns are taken in the order of the columns for every row.
 
 The noise of all releases of one fit comes out of one :class:`GaussianBudget`. Nothing here depends on the number of
-rows but the sums themselves.
+rows except the sums themselves.
 
 >>> import dither as dp
 >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,9 +69,9 @@ def row_sums(values: Floats) -> Floats:
 
 
 def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
-    """Return ``rows @ matrix`` in whole numbers of limited precision, so that it is bounded exactly.
+    """Return ``rows @ matrix``, computed in whole numbers so that each row of the result depends on its row alone.
 
-    No entry of the rows is above ``largest``, a public number; rows are good to 2^-22 of it, and the matrix to about
+    No entry of the rows is above ``largest``, a public number. Rows are rounded to 2^-22 of it, and the matrix to about
     2^-23 of its largest entry.
 
     *Why rows are independent.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
@@ -83,7 +83,10 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
 
 
 def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
-    """Return ``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
+    """Return ``whole @ matrix`` for rows of whole numbers of at most ``2**bits``, with the matrix rounded.
+
+    The matrix is scaled and rounded to whole numbers so small that every partial sum is below 2^53, hence exact.
+    """
     spare_bits = 52 - bits - len(matrix).bit_length()
     unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _MIN_EXPONENT))
     result: Floats = whole @ np.rint(matrix * unit)
@@ -104,7 +107,7 @@ _BINS = 20
 
 
 class GaussianBudget(Stateful):
-    """What one fit may spend, handed out in shares that add up to at most 1.
+    """The privacy budget of one fit, spent in shares that add up to at most 1.
 
     *Statement.* Let each person's contribution to the parts of one release satisfy ``sum_b |z_b|^2 / s_b^2 <=
     1``. Part b gets normal noise of deviation ``r s_b / sqrt(share)``, with r the exact ratio of noise to
@@ -157,11 +160,19 @@ class GaussianBudget(Stateful):
         return Sequential(*self._events)
 
     def ratio(self, share: float | Fraction, *, aligned: bool = False) -> float:
-        """Return the deviation (for Laplace noise: the scale) of the noise of a part with sensitivity 1."""
+        """Return the noise of a part with sensitivity 1 that is released for ``share`` of the budget.
+
+        It is the standard deviation of normal noise, ``r / sqrt(share)``, or the scale of Laplace noise, ``1 / (epsilon
+        share)``, times the factor for the neighboring relation (``aligned`` as for :meth:`release`).
+        """
         return up(self._ratio(decimal(share, "share")) * self._relation_factor(aligned))
 
     def _ratio(self, share: Fraction) -> Fraction:
-        """Return the noise over the sensitivity that a share of the budget pays for, rounded up."""
+        """Return the ratio of noise to sensitivity at a share of the budget, rounded up.
+
+        It is ``r / sqrt(share)`` for normal noise, with r the ratio that (epsilon, delta) asks of one release, and ``1
+        / (epsilon share)`` for Laplace noise.
+        """
         if not 0 < share <= 1:
             raise InvalidArgument("share", "a number above 0 and at most 1", float(share), "pass share=0.5")
         numbers = self.guarantee.exact
@@ -170,9 +181,10 @@ class GaussianBudget(Stateful):
         return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
 
     def _relation_factor(self, aligned: bool) -> Fraction:
-        """Return how many times their sensitivity the sums of neighbors can differ.
+        """Return the largest difference between the sums of neighbors, in units of one record's sensitivity.
 
-        Under ReplaceOne it is 2, or sqrt(2) for normal noise where the two records move different sums (``aligned``).
+        It is 1 under AddRemove and 2 under ReplaceOne, where two contributions differ; for normal noise ``sqrt(2)`` if
+        no two contributions have a negative inner product (``aligned``), since then ``|a - b|^2 <= |a|^2 + |b|^2``.
         """
         if self.neighbors is not ReplaceOne:
             return Fraction(1)
@@ -181,9 +193,10 @@ class GaussianBudget(Stateful):
     def release(
         self, parts: Sequence[tuple[NDArray[Any], float | Fraction]], share: float | Fraction, *, aligned: bool = False
     ) -> list[Floats]:
-        """Return exact integer sums with their noise, as floats; each part is an array and its sensitivity.
+        """Add noise to exact integer sums and return them as floats, for ``share`` of the budget.
 
-        ``aligned`` says that no two contributions have a negative inner product.
+        ``parts`` are pairs of an array of sums and its sensitivity, how far one record moves it. ``aligned`` says that
+        no two contributions have a negative inner product. A share above what is left is refused.
         """
         weight = decimal(share, "share")
         ratio = self._ratio(weight)
@@ -211,18 +224,19 @@ class GaussianBudget(Stateful):
 
 
 def steps_to_one(columns: int, norm: float, bits: int) -> float:
-    """Return how many steps of :func:`quantized` make 1."""
+    """Return the inverse of the step of :func:`quantized`: the integer that stands for 1, a little below ``2**bits /
+    norm`` for the rounding of rows of ``columns`` floats."""
     return float(1 << bits) * (1 - (columns + 8) * 2.0**-52) / norm
 
 
 def quantized(
     rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
 ) -> tuple[Floats, float]:
-    """Return rows clipped to ``norm`` as whole numbers of norm at most ``2**bits``, and how many steps make 1.
+    """Return rows clipped to ``norm``, as whole numbers of norm at most ``2**bits``, and the integer that stands for 1.
 
-    ``order`` is 2 for the l2 norm and 1 for the l1 norm. ``sizes`` are the rows'
-    :func:`~dither.learn.budget.row_norms`, where they are known; zeros where no row is longer than ``norm`` but for d
-    + 2 roundings.
+    ``order`` is 2 for the l2 norm and 1 for the l1 norm. ``sizes`` are the norms of the rows
+    (:func:`~dither.learn.budget.row_norms`) if they are known, None to compute them, and zeros if no row is longer than
+    ``norm``, up to the rounding of d + 2 operations.
 
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
@@ -250,15 +264,16 @@ def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
 
 
 def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, float]:
-    """Return the sum of the clipped rows in steps, and how many steps make 1; each row adds a norm of at most
-    ``2**20``.
+    """Return the exact sum of rows clipped to ``norm``, as integers, and the integer that stands for 1.
+
+    Each row adds integers of norm at most ``2**20``, in the l2 norm (``order`` 2) or the l1 norm (1).
     """
     total = _summed(rows, lambda part: quantized(part, norm, VECTOR_BITS, order)[0].sum(axis=0))
     return total, steps_to_one(rows.shape[1], norm, VECTOR_BITS)
 
 
 def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = False) -> tuple[Integers, float]:
-    """Return the sum of the outer products ``x x'`` over the rows, as integers, and how many of their steps make 1.
+    """Return the exact sum of outer products ``x x'`` over the rows, as integers, and the integer that stands for 1.
 
     Rows are clipped to ``norm`` in the l2 norm (``order`` 2) or the l1 norm (1) and rounded to whole steps first, so
     that the sum is exact. ``within`` says that no row is longer than ``norm``.
@@ -273,7 +288,7 @@ def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = Fals
 
 
 def noisy_sum(rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction) -> Floats:
-    """Return the sum of the rows, each clipped to ``norm``."""
+    """Return the noisy sum of the rows, each clipped to ``norm``, for ``share`` of ``budget``."""
     total, steps = exact_sum(rows, norm, budget.order)
     return budget.release([(total, 1 << VECTOR_BITS)], share)[0] / steps
 
@@ -292,7 +307,7 @@ def gram_parts(total: Integers, sensitivity: float | Fraction, pure: bool) -> li
 
 
 def symmetric(diagonal: Floats, above: Floats) -> Floats:
-    """Return the symmetric matrix of the parts."""
+    """Return the symmetric matrix with this diagonal and this upper triangle, row by row: see :func:`gram_parts`."""
     matrix = np.diag(diagonal)
     matrix[np.triu_indices(len(diagonal), 1)] = above
     return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
@@ -303,7 +318,7 @@ def noisy_gram(
 ) -> Floats:
     """Return the noisy sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix.
 
-    ``within`` says that no row is longer, but for d + 2 roundings.
+    It spends ``share`` of ``budget``. ``within`` says that no row is longer than ``norm``, up to rounding.
 
     One row adds ``x x'`` of Frobenius norm ``|x|^2``. The noise has deviation ``norm^2 budget.ratio(share,
     aligned=True)`` on the diagonal and ``sqrt(1/2)`` of that off it, and may leave the matrix indefinite.
@@ -314,18 +329,28 @@ def noisy_gram(
 
 
 def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, share: float | Fraction) -> float:
-    """Return the number of rows, at least 1: with noise where it is private, and exact, at no cost, where it
-    is public.
+    """Return the number of rows, at least 1: noisy, for ``share`` of ``budget``, under AddRemove.
+
+    Under ReplaceOne the number is public: it is returned exactly, at no cost.
     """
     if budget.neighbors is ReplaceOne:
         return float(max(len(rows), 1))
     return max(1.0, float(budget.release([(np.array([len(rows)]), 1)], share)[0][0]))
 
 
-def noisy_moments(
-    values: Floats, count: float, budget: GaussianBudget, share: float | Fraction
-) -> tuple[Floats, Floats, float]:
-    """Return mean and mean square of each column of ``values``, and the standard deviation of their noise.
+class NoisyMoments(NamedTuple):
+    """Noisy moments of columns with values between -1 and 1."""
+
+    mean: Floats
+    """The mean of each column."""
+    mean_square: Floats
+    """The mean of the squares of each column."""
+    noise: float
+    """The standard deviation of the noise in each of them (for Laplace noise: its scale)."""
+
+
+def noisy_moments(values: Floats, count: float, budget: GaussianBudget, share: float | Fraction) -> NoisyMoments:
+    """Return mean and mean square of each column of ``values``, and the size of their noise.
 
     ``values`` has columns of numbers between -1 and 1 (others are clipped), ``count`` is the number of rows, or a
     noisy one, and the release takes the part ``share`` of ``budget``. One row adds ``(x, x^2 - 1/2)``: in l2 its
@@ -342,18 +367,19 @@ def noisy_moments(
 
     total, steps = _summed(values, both), steps_to_one(2 * columns, norm, VECTOR_BITS)
     result = budget.release([(total, 1 << VECTOR_BITS)], share)[0] / (steps * count)
-    return result[:columns], result[columns:] + 0.5, norm * budget.ratio(share) / count
+    return NoisyMoments(result[:columns], result[columns:] + 0.5, norm * budget.ratio(share) / count)
 
 
 def noisy_ceiling(
     sizes: Floats, top: float, fraction: float, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> float:
-    """Return a size that about ``fraction`` of the ``sizes`` stay below, found in a noisy histogram.
+    """Return a noisy upper quantile: a size that about ``fraction`` of the ``sizes`` do not exceed.
 
-    ``top`` is the largest size possible, ``count`` the number of sizes (or a noisy one), and the release takes the
-    part ``share`` of ``budget``. The bins are half octaves below ``top`` and are added up from the top down; a person
-    is in one of them, so the sensitivity is 1. Noise alone, of one deviation, does not end the search: what is found
-    errs to the large side, which costs noise and not bias.
+    ``top`` is the largest possible size, ``count`` the number of sizes (or a noisy one), and the release takes
+    ``share`` of ``budget``. The bins of a noisy histogram are factors of ``sqrt(2)`` below ``top``; a person is in one
+    of them, so the sensitivity is 1. Bins are added up from the largest down, and the search ends at the first bin
+    where the sum exceeds ``(1 - fraction) count`` by more than one standard deviation of its noise. The allowance makes
+    the result too large rather than too small: clipping to it then adds noise, not bias.
     """
     edges = top * 2.0 ** (-np.arange(_BINS - 1, -1, -1) / 2)
     mantissas, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave

@@ -58,16 +58,16 @@ _MIN_NOISE = 2.0**-6
 
 @dataclass(frozen=True)
 class Factors:
-    """Rows as directions on the lattice and their norms."""
+    """Rows as integer vectors in their direction, and their norms, so that gradients can be summed exactly."""
 
     directions: Floats
     norms: Floats
     unit: float
-    """How many steps of the lattice make 1."""
+    """The integer that stands for 1 in ``directions``."""
 
     @classmethod
     def of(cls, X: Floats) -> Factors:
-        """Return the factors of every row."""
+        """Return the direction (as whole numbers of norm at most 2^16) and the norm of every row."""
         high = np.abs(X).max(axis=1, initial=0.0)
         scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
         norms_of_rows = row_norms(scaled)
@@ -76,14 +76,14 @@ class Factors:
             return cls(directions, norms_of_rows * high, unit)
 
     def times(self, beta: Floats) -> Floats:
-        """Return the rows times beta, each computed without the others."""
+        """Return the scores ``rows @ beta``, each computed from its own row alone."""
         scale = self.norms / self.unit
         result = whole_product(self.directions, GRADIENT_BITS, beta)
         result *= scale if beta.ndim == 1 else scale[:, np.newaxis]
         return result
 
     def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
-        """Return the sum of the clipped gradients of the chosen records, in steps of a lattice (:meth:`steps_to_one`).
+        """Return the exact sum of the clipped gradients of the chosen records, as integers: :meth:`steps_to_one` is 1.
 
         A record's gradient is its row times its residual: ``residuals`` has a number, or one number for each score,
         for each record. Gradients longer than ``clip`` are shortened to it. ``chosen`` says which records count; None
@@ -110,7 +110,7 @@ class Factors:
         return total
 
     def steps_to_one(self, clip: float, scores: int) -> float:
-        """Return how many steps of the lattice of :meth:`clipped_sum` make a gradient of length 1."""
+        """Return the integer that stands for 1 in :meth:`clipped_sum`, for gradients of ``scores`` columns."""
         return self.unit * quantized(np.zeros((1, scores)), clip, GRADIENT_BITS)[1]
 
 
@@ -132,15 +132,16 @@ def descend_privately(
     momentum: float = 0.0,
     weights: Floats | float = 1.0,
 ) -> Trace:
-    """Run a gradient descent on clipped gradients; ``release`` adds the noise and accounts for its privacy.
+    """Run a gradient descent on noisy sums of clipped gradients and return the trace of its iterates.
 
     ``loss`` gives the residuals of the records with features ``X`` and targets ``y``. ``start`` is the first iterate,
-    ``steps`` the sizes of the steps, and ``clip`` the longest gradient of one record. ``release`` gets an integer sum
-    and returns it with noise. ``batches`` maps the number of a step to the records it uses; None is all of them.
+    ``steps`` the sizes of the steps, and ``clip`` the longest gradient of one record. ``release`` returns an integer
+    sum with noise and accounts for its privacy. ``batches`` maps the number of a step to a mask of the records it uses;
+    None is all of them.
 
-    ``size`` is the number of records a batch has about, not by the data but by public knowledge or a noisy count. With
-    ``momentum`` m the step is along ``v = m v + (1 - m) gradient``. ``weights`` multiply gradients before they are
-    clipped; that of a record is a function of this record. The result has all iterates, which may be published.
+    ``size`` is the approximate number of records in a batch, from public knowledge or a noisy count, never from the
+    data. With ``momentum`` m the step is along ``v = m v + (1 - m) gradient``. ``weights`` multiply gradients before
+    they are clipped; the weight of a record may depend on that record only. All iterates may be published.
     """
     factors = Factors.of(X)
     beta, velocity = start, np.zeros_like(start)

@@ -83,11 +83,14 @@ class Trace(ComparedByValue):
 
     @property
     def average(self) -> Floats:
-        """Return the weighted average of all iterates but the last."""
+        """Return ``sum gamma[j] beta[j] / sum gamma[j]`` over all iterates but the last."""
         return np.asarray(self.averages[-1])
 
     def excess(self, loss: Loss, X: Floats, y: Floats, best: Floats, *, average: bool = True) -> Floats:
-        """Return ``f(average) - f(best)`` after 1, ..., N steps; ``f(iterate) - f(best)`` with ``average=False``."""
+        """Return ``f(average) - f(best)`` after 1, ..., N steps, f being the objective of ``loss`` on ``X`` and ``y``.
+
+        With ``average=False`` it is ``f(iterate) - f(best)``.
+        """
         least = loss.objective(best, X, y)
         betas = self.averages if average else self.iterates[1:]
         return np.array([loss.objective(beta, X, y) - least for beta in betas])
@@ -224,6 +227,7 @@ def online(loss: Loss, X: Floats, y: Floats, *, start: ArrayLike, batch: int, sc
     size = _batch(batch, len(X))
 
     def gradient(beta: Floats, h: int) -> Floats:
+        """Return the gradient of the loss on the rows of batch h."""
         rows = slice(h * size, (h + 1) * size)
         return loss.gradient(beta, X[rows], y[rows])
 
@@ -253,6 +257,7 @@ def offline(
     size, words = _batch(batch, len(X)), resolve(source)
 
     def gradient(beta: Floats, _: int) -> Floats:
+        """Return the gradient of the loss on a new random batch."""
         rows = draw_rows(len(X), size, words)
         return loss.gradient(beta, X[rows], y[rows])
 
@@ -316,7 +321,7 @@ def stochastic_bound(
 
 
 def _batch(batch: int, count: int) -> int:
-    """Return the size of a batch, at most the number of rows."""
+    """Return ``batch`` as a checked size of a batch; sizes above ``count``, the number of rows, are refused."""
     size = arguments.whole(batch, "batch")
     if size > count:
         raise InvalidArgument("batch", "at most the number of rows", size, "pass a smaller batch")

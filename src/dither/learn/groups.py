@@ -14,8 +14,8 @@ True
 Gaussian naive Bayes
 --------------------
 Counts, means and variances of every class come from noisy sums out of one budget. A record adds to the sums of its own
-class and to no other, so all classes together cost what one does. In places between -1 and 1
-(:func:`~dither.learn.base.centered`), with r the noise of the whole budget in units of one person:
+class and to no other, so all classes together cost what one does. With features scaled
+to between -1 and 1 (:func:`~dither.learn.base.centered`) and r the noise of the whole budget in units of one person:
 
 1. The counts of all classes, from 10 % of the budget, moved toward each other as far as the noise explains their
    spread.
@@ -36,9 +36,9 @@ nothing but noise the law is a point, and so is the start: one center. Then come
 nearest center, and adds to its count and, clipped, its difference from that center. A center moves by the mean
 difference, as far as that is not noise.
 
-Everything is a rule in public numbers and noisy ones. In places between -1 and 1, with s the deviation of the noise of
-the whole budget in units of one person, d features, k centers and n a noisy count, ``w = s sqrt(d) / n`` (for pure
-epsilon-DP ``s d / n``) says how weak the data are:
+Everything is a rule in public numbers and noisy ones. Features are scaled to between -1 and 1. With s the deviation of
+the noise of the whole budget in units of one person, d features, k centers and n a noisy count, ``w = s sqrt(d) / n``
+(for pure epsilon-DP ``s d / n``) says how weak the data are:
 
 1. n, from 2 % of the budget.
 2. The mean, from 8 w of it, between 5 % and a half, moved toward the middle of the bounds as the noise asks for; rows
@@ -57,7 +57,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,10 @@ _MIN_COUNT_RATIO = 8.0
 
 
 def group_counts(groups: NDArray[np.int64], size: int, budget: GaussianBudget, share: float | Fraction) -> Floats:
-    """Return how many records are in each of ``size`` groups; may be negative."""
+    """Return the noisy number of records in each of ``size`` groups, which may be negative.
+
+    ``groups`` has the index of each record's group; the release takes ``share`` of ``budget``.
+    """
     [noisy] = budget.release([(np.bincount(groups, minlength=size), 1)], share, aligned=True)
     return noisy
 
@@ -108,7 +111,11 @@ def group_means(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> tuple[Floats, Floats]:
-    """Return the noisy mean of each group's rows, each clipped to ``norm``, with the deviation of the noise."""
+    """Return the noisy mean of each group's rows, clipped to ``norm``, and the noise of each group's mean.
+
+    The means have one row for each group; the noise is one standard deviation for each group. ``groups`` has the index
+    of each row's group and ``counts`` the (noisy) size of each group; the release takes ``share`` of ``budget``.
+    """
     sums = [exact_sum(rows[groups == group], norm, budget.order) for group in range(len(counts))]
     [noisy] = budget.release([(np.stack([total for total, _ in sums]), 1 << VECTOR_BITS)], share)
     return noisy / (sums[0][1] * counts[:, np.newaxis]), norm * deviation(budget, share) / counts
@@ -130,8 +137,8 @@ def typical_length(
     ``share`` of ``budget``. If there are too few rows for that, the public length ``otherwise`` is returned and
     nothing is spent.
 
-    With w the noise of a group's mean if nothing were clipped, it is about what a fraction 1 - 5 w of the rows stay
-    below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
+    Otherwise it is about the quantile ``max(1/2, 1 - 5 w)`` of the rows' norms, where w is the noise of a group's mean
+    if nothing were clipped: clipping reduces noise, and where there is little noise it is not worth its bias.
     """
     if count < _MIN_COUNT_RATIO * deviation(budget, share, aligned=True):
         return otherwise
@@ -140,15 +147,21 @@ def typical_length(
 
 
 def without_noise(result: Floats, noise: Floats | float) -> Floats:
-    """Shrink noisy rows, or one row, toward 0 in proportion to the share of their squared length that noise
-    explains."""
+    """Return noisy rows, or one row, shrunk toward 0 by the share of their squared length that noise explains.
+
+    With s the mean square of a row and ``noise`` the standard deviation of the noise in its entries, the row is
+    multiplied by ``max(s - noise^2, 0) / s`` (positive-part James-Stein shrinkage).
+    """
     square = (result * result).mean(axis=-1)
     signal_share = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
     return np.asarray(signal_share[..., np.newaxis] * result)
 
 
 def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool = False) -> float:
-    """Return the standard deviation of the noise of a part with reach 1."""
+    """Return the standard deviation of the noise of a part with sensitivity 1, released for ``share`` of ``budget``.
+
+    That of Laplace noise is ``sqrt(2)`` times its scale.
+    """
     return budget.ratio(share, aligned=aligned) * (math.sqrt(2) if budget.pure else 1.0)
 
 
@@ -222,7 +235,7 @@ class GaussianNB(PrivateClassifier):
         }
 
     def _joint(self, X: Any) -> Floats:
-        """Return the logarithm of prior times likelihood, without terms that all classes share."""
+        """Return ``ln(prior) + ln(likelihood)`` of each row and class, without terms that all classes share."""
         rows = self._rows(X)
         result = [
             math.log(prior) - 0.5 * (np.log(spread).sum() + ((rows - mean) ** 2 / spread).sum(axis=1))
@@ -240,34 +253,41 @@ class GaussianNB(PrivateClassifier):
         return np.asarray(self.classes_[best])
 
 
-def moments(
-    places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
-) -> tuple[Floats, Floats, Floats]:
+class GroupMoments(NamedTuple):
+    """Noisy moments of groups of rows."""
+
+    counts: Floats
+    """The number of rows of each group, at least 1."""
+    means: Floats
+    """The mean of each feature in each group: a row for each group."""
+    variances: Floats
+    """The variance of each feature in each group: a row for each group."""
+
+
+def moments(rows: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget) -> GroupMoments:
     """Return count, mean and variance of each of ``size`` groups of rows, for the whole ``budget``.
 
-    ``places`` are the rows, with features scaled to between -1 and 1, and ``groups`` the index of each row's group.
-    Counts have one number for each group, means and variances one row for each group and one column for each feature.
-    The steps and their shares are those of the module, under "Gaussian naive Bayes".
+    ``rows`` have features scaled to between -1 and 1, and ``groups`` is the index of each row's group. The steps and
+    their shares are those of the module, under "Gaussian naive Bayes".
     """
-    columns = places.shape[1]
+    columns = rows.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
     count = max(float(noisy.sum()), float(size))
     spread = without_noise(noisy - count / size, deviation(budget, _COUNTS_SHARE, aligned=True))
     counts = np.maximum(count / size + spread, 1.0)
-    middle = np.clip(noisy_sum(places, max_norm, budget, _MEAN_SHARE) / count, -1.0, 1.0)
+    middle = np.clip(noisy_sum(rows, max_norm, budget, _MEAN_SHARE) / count, -1.0, 1.0)
 
-    def group_mean(rows: Floats, typical: float, part: Fraction) -> tuple[Floats, Floats]:
-        """Return the noisy means of all groups for a part of the remaining budget, with the deviation of their
-        noise."""
+    def group_mean(values: Floats, typical: float, part: Fraction) -> tuple[Floats, Floats]:
+        """Return the noisy means of ``values`` in all groups and their noise, for a part of the remaining budget."""
         norm = typical_length(
-            rows, size, longest=max_norm, otherwise=max_norm * typical, count=count, budget=budget, share=_SIZES_SHARE
+            values, size, longest=max_norm, otherwise=max_norm * typical, count=count, budget=budget, share=_SIZES_SHARE
         )
-        return group_means(rows, groups, counts, norm, budget, budget.left * part)
+        return group_means(values, groups, counts, norm, budget, budget.left * part)
 
-    means, noise = group_mean(places - middle, _DISTANCE, Fraction(1, 2))
+    means, noise = group_mean(rows - middle, _DISTANCE, Fraction(1, 2))
     means = np.clip(middle + without_noise(means, noise), -1.0, 1.0)
-    squares, noise = group_mean((places - means[groups]) ** 2, _SQUARE, Fraction(1))
+    squares, noise = group_mean((rows - means[groups]) ** 2, _SQUARE, Fraction(1))
     shares = counts / counts.sum()
     common, common_noise = shares @ squares, math.sqrt(float(((shares * noise) ** 2).sum()))
     floor = min(max(_MIN_VARIANCE * float(common.max()), common_noise, _MIN_ABSOLUTE_VARIANCE), 1.0)
@@ -275,7 +295,7 @@ def moments(
     noise /= float(common.mean())
     ratios = np.maximum(squares / common, np.clip(noise, _MIN_VARIANCE, _MIN_RATIO)[:, np.newaxis])
     variances = common * np.exp(without_noise(np.log(ratios), noise))
-    return counts, means, np.clip(variances, floor, 4.0)
+    return GroupMoments(counts, means, np.clip(variances, floor, 4.0))
 
 
 _COUNT_SHARE, _LENGTH_SHARE, _GRAM_SHARE = 0.02, 0.02, 0.3
@@ -339,6 +359,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
         self.n_clusters = n_clusters
 
     def _check_parameters(self) -> None:
+        """Refuse a number of clusters that is no whole number below 2^11."""
         if arguments.whole(self.n_clusters, "n_clusters") >= _POINTS:
             raise InvalidArgument("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer")
 
@@ -348,27 +369,27 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
         centers, steps = private_centers(centered(rows, limits), self.n_clusters, budget)
         return {"cluster_centers_": (lower + upper) / 2 + centers * (upper - lower) / 2, "n_iter_": steps}
 
-    def _places(self, X: Any) -> tuple[Floats, Floats]:
-        """Return rows, not clipped, and centers, both in the units of the bounds."""
+    def _scaled(self, X: Any) -> tuple[Floats, Floats]:
+        """Return the rows, not clipped, and the centers, both scaled so that the bounds become -1 and 1."""
         rows = self._new_rows(X)
         limits = limits_of(self.bounds, self.n_features_in_)
         return centered(rows, limits), centered(self.cluster_centers_, limits)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the nearest center of each row."""
-        return np.asarray(squared_distances(*self._places(X)).argmin(axis=1))
+        """Return the index of the nearest center of each row."""
+        return np.asarray(squared_distances(*self._scaled(X)).argmin(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Return ``fit(X).predict(X)``: it is about single records, and not private."""
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:
-        """Return the distance of each row from each center, in units in which the bounds are 2 apart."""
-        return np.asarray(np.sqrt(squared_distances(*self._places(X))))
+        """Return the distance of each row from each center, with features scaled so that the bounds are -1 and 1."""
+        return np.asarray(np.sqrt(squared_distances(*self._scaled(X))))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the sum of the squared distances of the rows from their nearest centers, negative; not private."""
-        return -float(squared_distances(*self._places(X)).min(axis=1).sum())
+        return -float(squared_distances(*self._scaled(X)).min(axis=1).sum())
 
     @property
     def _n_features_out(self) -> int:
@@ -386,7 +407,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
 
 
 def squared_distances(rows: Floats, centers: Floats) -> Floats:
-    """Return the squared distance of every row from every center, each row computed by itself."""
+    """Return the squared distance of every row from every center, as a matrix with a row for each row.
+
+    Each row is computed by itself, so that no record affects another's rounding.
+    """
     result = np.zeros((len(rows), len(centers)))
     for column in range(rows.shape[1]):
         difference = rows[:, column, np.newaxis] - centers[:, column]
@@ -398,7 +422,8 @@ def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -
     """Return ``size`` centers of clusters, and the number of Lloyd's steps taken, for the whole ``budget``.
 
     ``points_in_cube`` are the rows, with features scaled to between -1 and 1. The rules are those of the module, under
-    "Private k-means"; where noise drowns the data, all centers are the noisy mean and there are 0 steps.
+    "Private k-means"; where the noise is larger than the data's spread, all centers are the noisy mean and there are 0
+    steps.
     """
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
@@ -465,7 +490,10 @@ def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) 
 
 
 def _normal_centers(variances: Floats, size: int) -> Floats:
-    """Return the centers of k-means on a fixed set of points of the normal law with these variances."""
+    """Return ``size`` centers found by k-means on fixed points of a normal law with these variances, without data.
+
+    The points are normal quantiles of a Sobol sequence; the centers are sorted.
+    """
     from scipy.special import ndtri
     from scipy.stats import qmc
 

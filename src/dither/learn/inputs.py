@@ -35,10 +35,10 @@ _ENCODE = "encode text by public numbers; declare numbers by astype(float) or pd
 
 
 def table(X: Any, columns: int | None = None) -> Floats:
-    """Return rows of floats, with NaN for every cell that is no number.
+    """Return rows as a matrix of floats, with NaN for every cell that is no number.
 
-    ``columns`` is how many the caller declared, if he did: a list of rows says so otherwise by the first of its rows. A
-    row of a list that is no row, or one of another length, is missing altogether.
+    ``columns`` is the declared number of columns; None takes the length of the first row of a list. An element of a
+    list that is no row, or a row of another length, becomes a row of NaN.
     """
     if is_frame(X):
         rows = as_table(X)
@@ -61,7 +61,7 @@ def filled(rows: Floats, missing: Floats | float) -> Floats:
 
 
 def numbers(y: Any) -> Floats:
-    """Return one float for each record, with NaN for every cell that is no number."""
+    """Return the targets of a regression as one float for each record, with NaN for every cell that is no number."""
     column = _one_column(y)
     return _numeric(column, "y") if isinstance(column, np.ndarray) else as_values(column, name="y").floats()
 
@@ -80,7 +80,10 @@ def codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def observed(y: Any) -> NDArray[Any]:
-    """Return the sorted labels that occur, for data where that is public: text, or whole numbers."""
+    """Return the sorted distinct labels that occur in the data, text or whole numbers.
+
+    It reads the data without noise, so it is for labels whose occurrence is public.
+    """
     label_array = labels(y)
     distinct = {one for one in label_array.tolist() if one is not None and one == one}
     result = np.asarray(sorted(distinct, key=str))
@@ -93,7 +96,7 @@ def observed(y: Any) -> NDArray[Any]:
 
 
 def labels(y: Any) -> NDArray[Any]:
-    """Return labels as numbers of NumPy, where they have such a type, or as plain values, None for missing ones."""
+    """Return labels as an array: of numbers if the data declare a numeric type, else of objects, None if missing."""
     column = _one_column(y)
     if isinstance(column, np.ndarray) and column.dtype.kind in _NUMERIC:
         return column
@@ -103,7 +106,10 @@ def labels(y: Any) -> NDArray[Any]:
 
 
 def shown(cells: Sequence[Any]) -> list[Any]:
-    """Return cells as floats and text, each by its own value; NaN for anything else."""
+    """Return each cell as a float if it is a number, as text if it is text, and as NaN otherwise.
+
+    A cell is read by itself, so that its type does not depend on the other cells.
+    """
     floats = as_values(list(cells)).values.tolist()
     return [str(cell) if isinstance(cell, str) else value for cell, value in zip(cells, floats, strict=True)]
 
@@ -111,7 +117,7 @@ def shown(cells: Sequence[Any]) -> list[Any]:
 def check_lengths(labels: int, rows: int) -> None:
     """Refuse a number of labels that differs from the number of rows, without revealing either."""
     if labels != rows:
-        raise InvalidData("X, y", "as many labels as rows", "different numbers of them", "see len(X), len(y)")
+        raise InvalidData("X, y", "as many labels as rows", "different numbers", "compare len(X) with len(y)")
 
 
 def is_frame(X: Any) -> bool:
@@ -120,7 +126,7 @@ def is_frame(X: Any) -> bool:
 
 
 def _array(X: Any) -> NDArray[Any]:
-    """Return rows as an array; a sparse matrix is refused."""
+    """Return an array-like object as an array of NumPy; a sparse matrix is refused."""
     if hasattr(X, "toarray"):
         raise WrongType("X", "dense rows", "a sparse matrix", "pass X.toarray()")
     return np.asarray(X)
@@ -144,7 +150,7 @@ def _is_row(row: Any) -> bool:
 
 
 def _columns(rows: Sequence[Any], columns: int | None) -> int:
-    """Return how many columns a list of rows has."""
+    """Return the number of columns of a list of rows: ``columns`` if declared, else the length of its first row."""
     if not rows and columns is None:
         fix = "pass numpy.empty((0, columns)), or bounds with a pair for each column"
         raise InvalidData("X", "a table that says how many columns it has", "an empty list", fix)
@@ -155,7 +161,10 @@ def _columns(rows: Sequence[Any], columns: int | None) -> int:
 
 
 def _one_column(y: Any) -> Any:
-    """Return labels as an array of NumPy, a list of cells, or a column of another library."""
+    """Return labels as one column: an array of NumPy, a list of cells, or a column of pandas, Polars or Arrow.
+
+    A table of one column is its column, as in scikit-learn; other shapes are refused.
+    """
     if y is None:
         got = "none (it requires y to be passed, but the target y is None)"
         raise InvalidData("y", "a label for each row", got, "pass y")
@@ -182,10 +191,10 @@ Show = Callable[[int], Any]
 
 
 def records(X: Any) -> tuple[int, Show]:
-    """Return the number of records, and a function that returns one of them as a table of one row.
+    """Return the number of records, and a function from the index of a record to a table of that one row.
 
-    Its cells are floats or text, by their own values alone, so that no other record has a part in it; a frame is shown
-    as a frame of the same library, with the same names.
+    Its cells are floats or text by their own values alone, so that no other record affects them; a row of a frame is a
+    frame of the same library with the same column names.
     """
     if is_frame(X):
         rows = as_table(X, "label")
@@ -199,8 +208,7 @@ def records(X: Any) -> tuple[int, Show]:
 
 
 def together(X: Any) -> tuple[int, Any]:
-    """Return the number of records, and all of them as one table, whose columns are floats or text by declared
-    dtype."""
+    """Return the number of records, and one table of all of them with columns of floats or text, by declared dtype."""
     if is_frame(X):
         parts = [_declared_column(X.iloc[:, i] if hasattr(X, "iloc") else X[name]) for i, name in enumerate(_names(X))]
         return len(parts[0]) if parts else 0, _framed(X, parts)
@@ -218,7 +226,7 @@ def _names(X: Any) -> list[Any]:
 
 
 def _as_row(row: Any) -> NDArray[Any]:
-    """Return one row of a list of rows as an array, of objects if it contains text."""
+    """Return one row of a list as a matrix of one row, or a single cell as a vector of one; objects if it has text."""
     cells = shown(row if _is_row(row) else [row])
     text = any(isinstance(cell, str) for cell in cells)
     result = np.empty(len(cells), dtype=object if text else np.float64)
@@ -238,7 +246,7 @@ def _declared_column(column: Any) -> NDArray[Any]:
 
 
 def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
-    """Return a frame of the library of X, with its names and these columns."""
+    """Return a frame of the same library as ``X``, with its column names and the columns ``parts``."""
     if type(X).__module__.partition(".")[0] == "pandas":
         import pandas as pd
 

@@ -75,7 +75,10 @@ _MANY_STEPS = ((1, 1), (4, 3), (8, 5))  # and where noise hides some directions
 
 
 class _Steps:
-    """Noisy sums of clipped gradients ``z (label - z'beta)``, where z is a given row times a matrix."""
+    """Noisy sums of clipped gradients of least squares, ``z (label - z'beta)``, where z is a given row times a matrix.
+
+    They are the steps of both methods of this module, descent and Newton's.
+    """
 
     def __init__(self, rows: Floats, largest: float, matrix: Floats, labels: Floats, budget: GaussianBudget) -> None:
         """Store each row z as its norm and its direction in whole numbers, so that sums of gradients are exact.
@@ -147,10 +150,11 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
 
 
 def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
-    """Return the mean of the labels as far as a noisy sum can tell it, and 0, the middle, elsewhere.
+    """Return the noisy mean of the labels, shrunk toward 0, or 0 where noise would drown it.
 
     ``v`` are the labels scaled to between -1 and 1, ``count`` a noisy number of them, and ``budget`` pays for the sum.
-    The mean is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
+    With t = 0.3, the size that a mean typically has, and the noise of standard deviation s, the noisy mean is
+    multiplied by ``t^2 / (t^2 + s^2)``: the posterior mean under a normal prior.
     """
     relative_noise = budget.ratio(1) / count
     if relative_noise > _MAX_RELATIVE_NOISE:
@@ -162,13 +166,15 @@ def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
 
 
 def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
-    """Shrink the weights of a descent, which are noisy and too short, by the share that is likely to be noise.
+    """Return the weights of a noisy descent times the factor with the smallest expected error.
 
-    If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
-    steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.25 / strength``
-    where there are enough of them. In so few steps the weights have gone a part g of their way. With t^2 the mean
-    square of the true ones, the best multiple of those found is ``g t^2 / (g^2 t^2 + noise^2)``; it is taken with the t
-    that these weights tell, and with 0.3 if that is less, and at most 1.
+    ``result`` are the d weights found, ``strength`` is the number of records over the noise of one release, and
+    ``steps`` the number of steps. With a fraction g of the way to the minimum covered, t^2 the mean square of the true
+    weights and the noise of standard deviation s in each, the best factor is ``g t^2 / (g^2 t^2 + s^2)``. It is
+    computed for the t that the weights found imply and for t = 0.3; the smaller one is used, at most 1.
+
+    s is an empirical rule. Without data, the mean of the later iterates would have the deviation ``_LENGTH sqrt(2/3 + 1
+    / (2 steps))``; the gradients of the data damp it, in measurements to about ``(d + 1)^0.25 / strength``.
     """
     undamped_noise = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
     noise = undamped_noise / math.hypot(1.0, undamped_noise * strength / (len(result) + 1) ** 0.25)
@@ -232,6 +238,8 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
 
 
 class _Linear(RegressorMixin, PrivateEstimator):
+    """Base of linear and ridge regression, which differ in their penalty."""
+
     coef_: Floats
     intercept_: float
     _needs_delta = True
@@ -259,6 +267,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_)
 
     def _check_parameters(self) -> None:
+        """Refuse missing or malformed bounds of the labels."""
         self._label_limits()
 
     def _label_limits(self) -> tuple[float, float]:
@@ -281,12 +290,14 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:
-        """Return the penalty."""
+        """Return the factor of the squared weights in the objective: 0 for least squares."""
         return 0.0
 
     def _penalty(self, half: Floats) -> Floats:
-        """Return the penalty of each weight in units of the bounds, at most ``_LARGEST``, at which a weight is
-        practically 0."""
+        """Return ``alpha / half^2``, the penalty of each weight when features are divided by ``half``.
+
+        It is at most ``_LARGEST``, at which a weight is practically 0, and computed so that nothing overflows.
+        """
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
@@ -363,6 +374,7 @@ class Ridge(_Linear):
         self.alpha = alpha
 
     def _check_parameters(self) -> None:
+        """Refuse malformed bounds of the labels, and a negative penalty."""
         super()._check_parameters()
         self._alpha()
 
@@ -404,6 +416,9 @@ class Mean(UnsupervisedEstimator):
 
 
 class _PlainMean:
+    """The mean of each column without privacy, with scikit-learn's interface."""
+
     def fit(self, X: Floats, y: Any = None) -> Self:
+        """Set ``mean_`` to the mean of each column."""
         self.mean_ = X.mean(axis=0)
         return self

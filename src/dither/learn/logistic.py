@@ -94,7 +94,7 @@ class LogisticRegression(PrivateClassifier):
     coef_, intercept_, classes_, n_features_in_
         As in scikit-learn, in the units of the data. With r the ratio of noise to sensitivity at (epsilon, delta), they
         tend to those of maximum likelihood as n / r grows, and are calibrated where it is some hundreds: see the head
-        of :mod:`dither.learn.logistic`. Below, they are made to tell classes apart: where classes overlap they are too
+        of :mod:`dither.learn.logistic`. Below, they are made for classification: where classes overlap they are too
         large, and :meth:`predict_proba` is too sure and may be worse than the shares of the classes.
     guarantee_, event_
         What the fit cost.
@@ -119,7 +119,7 @@ class LogisticRegression(PrivateClassifier):
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return coefficients and intercepts in the units of the data, by the steps of the module."""
+        """Return ``coef_`` and ``intercept_`` in the units of the data, by the seven steps of the module."""
         codes, classes = labels
         scaled_rows = centered(rows, limits)
         size = _noisy_record_count(scaled_rows, budget)
@@ -171,7 +171,10 @@ class LogisticRegression(PrivateClassifier):
 
 
 def _noisy_record_count(rows: Floats, budget: GaussianBudget) -> float:
-    """Return the number of ``rows``, exact if it is public and noisy otherwise, but not below 3 times the noise.
+    """Return the number of ``rows``: exact under ReplaceOne, where it is public, and otherwise noisy.
+
+    A noisy number is at least 3 times its noise.
+
 
     A private number is released twice out of ``budget``: from 2 %, and from a second share that grows, up to 10 %,
     where the noise matters. The result is the mean weighted by the shares.
@@ -196,7 +199,10 @@ def _centers_and_scales(scaled_rows: Floats, size: float, budget: GaussianBudget
     relative_noise = budget.ratio(1.0) / size
 
     def mean(values: Floats, norm: float, share: float) -> Floats:
-        """Return noisy means of the features, shrunk toward their common mean by the share that noise explains."""
+        """Return the noisy mean of each column of ``values``, whose rows are clipped to ``norm`` per root column.
+
+        The means are shrunk toward their common mean by the share of their spread that noise explains.
+        """
         sum_norm = norm * math.sqrt(columns)
         result = noisy_sum(values, sum_norm, budget, share) / size
         common = float(result.mean())  # toward which the features are shrunk as far as the noise in them asks for
@@ -282,12 +288,11 @@ def _mean_iterate(
 
 
 def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, left: Fraction, noise: float) -> Floats:
-    """Return coefficients by descent on gradients clipped to 0.2, step 6 of the module; it spends ``left`` of
-    ``budget``.
+    """Return coefficients by descent on gradients clipped to 0.2 (step 6 of the module), for ``left`` of ``budget``.
 
-    ``records`` are the features, targets and loss, and ``size`` is their number, public or noisy. The steps are so
-    long that the noise they add up to in a coefficient has the deviation ``noise`` over the root of the number of
-    scores, unless they would get too long to converge.
+    ``records`` are the features, targets and loss, and ``size`` is their number, public or noisy. The size of the steps
+    is chosen so that the noise they add to a coefficient has the standard deviation ``noise / sqrt(number of scores)``,
+    but at most the largest size with which descent converges.
     """
     scores = records.scores
     length = noise / math.sqrt(scores) * size * math.sqrt(left) / (budget.ratio(1.0) * _CLIP)
@@ -298,15 +303,15 @@ def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, lef
 def _likelihood(
     records: _Records, size: float, budget: GaussianBudget, excess: float, start: Floats | None = None
 ) -> Floats:
-    """Return coefficients by maximum likelihood, step 5 of the module, for the whole remaining ``budget``.
+    """Return coefficients by maximum likelihood (step 5 of the module), for the whole remaining ``budget``.
 
-    ``records`` are the features, targets and loss, and ``size`` is their number, public or noisy. The features but the
-    last are uncorrelated, and of a typical length of 1 together. ``excess`` is by how many times n / r is above what
-    is needed. Without a ``start`` (None) the descent starts from zeros, and coefficients are shrunk by what noise
-    explains; from a ``start`` they keep all of their length.
+    ``records`` are the features, targets and loss, and ``size`` is their number, public or noisy. The features except
+    the constant one are uncorrelated, and rows have a typical length of 1. ``excess`` is n / r over the value from
+    which this method is used. ``start`` is the first iterate; None starts from zeros and shrinks the coefficients
+    by the share that noise explains.
 
-    *Why nothing is clipped but by rows.* A weighted row is no longer than ``longest``, and a residual than 1, or the
-    root of 2 for several scores.
+    *Why no gradient is clipped.* Rows are weighted down to the length ``longest``, and a residual is at most 1 long
+    (``sqrt(2)`` for several scores), so no gradient is longer than ``clip``.
     """
     columns = records.features.shape[1] - 1
     longest = _FULL_LENGTH * excess**0.25 * math.sqrt(1 + 1 / columns)
@@ -335,11 +340,11 @@ def _likelihood(
 
 
 def _calibration(records: _Records, weights: Floats, size: float, budget: GaussianBudget) -> tuple[float, float]:
-    """Return the slope and intercept that maximize the likelihood of these scores, for the whole remaining ``budget``.
+    """Return the slope and intercept ``(a, b)`` for which ``a score + b`` has the largest likelihood (Platt scaling).
 
     The scores are the features of ``records`` times ``weights`` (two classes, so one column); ``size`` is the number
-    of records. They are divided by a noisy size that about 70 % of them stay below, so that the descent gets numbers
-    near 1.
+    of records. All of the remaining ``budget`` is spent: a little on a noisy 70 % quantile of the scores' sizes, by
+    which they are divided so that the descent works on numbers near 1, and the rest on the descent.
     """
     scores = Factors.of(records.features).times(weights[:, 0])
     top = 8 * float(np.linalg.norm(weights))

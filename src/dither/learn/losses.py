@@ -32,8 +32,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Loss:
-    """Base: a loss is ``value`` and its derivative ``residual``, of scores and targets, and a bound on the second
-    derivative, ``curvature``.
+    """Base of the losses: a function ``value`` of score and target, its derivative ``residual`` by the score, and
+    ``curvature``, a bound on the second derivative.
 
     >>> Logistic(penalty=0.1).penalty
     0.1
@@ -65,17 +65,20 @@ class Loss:
         return float(self.value(X @ beta, y).mean()) + self.penalty / 2 * float(np.sum(beta[self.free :] ** 2))
 
     def shrinkage(self, beta: Floats) -> Floats:
-        """Return the gradient of the penalty, which no data are needed for."""
+        """Return the gradient of the penalty: ``penalty beta``, and 0 for the first ``free`` coordinates."""
         out = self.penalty * beta
         out[: self.free] = 0
         return out
 
     def gradient(self, beta: Floats, X: Floats, y: Floats) -> Floats:
-        """Return the gradient of :meth:`objective`."""
+        """Return the gradient of :meth:`objective`: ``X' residual / n`` plus that of the penalty."""
         return np.asarray(X.T @ self.residual(X @ beta, y) / len(X) + self.shrinkage(beta))
 
     def smoothness(self, X: Floats, *, single: bool = False) -> float:
         """Return a Lipschitz constant of the gradient of the objective; of the loss of any one example if ``single``.
+
+        It is ``curvature |X|^2 / n + penalty`` with the spectral norm of X, and for one example the curvature times the
+        largest squared length of a row, plus the penalty.
 
         >>> Squared().smoothness(np.ones((4, 1)))
         2.0

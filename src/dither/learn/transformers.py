@@ -81,10 +81,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
         self.n_components = n_components
 
     def _check_parameters(self) -> None:
+        """Refuse a number of components that is no positive whole number."""
         if self.n_components is not None:
             arguments.whole(self.n_components, "n_components")
 
     def _check_columns(self, columns: int) -> None:
+        """Refuse more components than features."""
         if self.n_components is not None and self.n_components > columns:
             raise InvalidArgument("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
 
@@ -213,7 +215,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimat
         return np.asarray(self._new_rows(X) * scale + shift)
 
     def _map(self) -> tuple[Floats | float, Floats | float]:
-        """Return what is subtracted from each feature, and by what it is divided."""
+        """Return ``(shift, scale)``: what is subtracted from each feature, and by what the difference is divided."""
         check_is_fitted(self)
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
 

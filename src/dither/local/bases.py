@@ -37,11 +37,13 @@ class PureProtocol(FrequencyProtocol):
     @property
     @abstractmethod
     def support(self) -> tuple[float, float]:
-        """Return the probabilities p and q with which a report supports its sender's category and any other
-        category."""
+        """Return (p, q): the probabilities that a report supports its sender's category, and any other category."""
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """Return how many of n reports support each of these categories; by default, those are the sums."""
+        """Return the number of reports, of ``n``, that support each of the categories ``codes``.
+
+        By default a tally counts them, so that it is read.
+        """
         result: NDArray[np.int64] = tally[codes]
         return result
 
@@ -73,8 +75,9 @@ class PureProtocol(FrequencyProtocol):
 
 
 def inside_probability(epsilon: Fraction, size: int, total: int, bits: int) -> Enclosure:
-    """Return limits of ``s / (s + (K - s) exp(-epsilon))`` times ``2**bits``: the probability of a report in
-    the set.
+    """Enclose ``s / (s + (K - s) exp(-epsilon))`` in whole multiples of ``2**-bits``, with s = ``size``, K = ``total``.
+
+    It is the probability of a report in the set of s of the K reports that the sender's category prefers.
     """
     low, high = exp_neg(epsilon, bits)
     one, others = size << bits, total - size
@@ -87,16 +90,17 @@ def inside_float(epsilon: float, size: float, total: float) -> float:
 
 
 def design_support(epsilon: float, size: int, total: int, shared: float) -> tuple[float, float]:
-    """Return the probabilities that a report lies in the set of its sender's category, and in that of another.
+    """Return (p, q): the probabilities that a report lies in its sender's set, and in the set of another category.
 
-    ``size`` is s, ``total`` is K and ``shared`` the number of reports that two sets have in common.
+    p is that of :func:`inside_float`. With c = ``shared`` reports that two sets have in common, ``q = p c / s + (1 - p)
+    (s - c) / (K - s)``, where s is ``size`` and K is ``total``.
     """
     p = inside_float(epsilon, size, total)
     return p, p * shared / size + (1 - p) * (size - shared) / (total - size)
 
 
 def index_bytes(high: int) -> int:
-    """Return the number of bytes for an integer below ``high``."""
+    """Return the fewest of 1, 2, 4 or 8 bytes that hold every integer below ``high``."""
     bits = (high - 1).bit_length()
     return next(size for size in (1, 2, 4, 8) if bits <= 8 * size)
 
@@ -113,7 +117,7 @@ def unpack_indices(records: Records, high: int) -> NDArray[Any]:
 
 
 def refuse_index(indices: NDArray[Any], high: int) -> None:
-    """Refuse records in which an integer is not below ``high``."""
+    """Refuse records with an integer of ``high`` or more, which no client sends."""
     if indices.size and int(indices.max()) >= high:
         raise InvalidData(
             "reports", f"records below {high}", "one that no client sends", "refuse this client's reports"
@@ -182,7 +186,7 @@ def refuse_padding(records: Records, count: int) -> None:
 
 
 def set_bits(records: Records, codes: Codes, values: NDArray[np.bool_]) -> None:
-    """Set the bit of one category in each record."""
+    """Set bit ``codes[i]`` of record i to ``values[i]``, in place."""
     rows, places, masks = np.arange(codes.size), codes >> 3, (1 << (codes & 7)).astype(np.uint8)
     cleared = records[rows, places] & ~masks
     records[rows, places] = np.where(values, cleared | masks, cleared)
@@ -199,13 +203,15 @@ def as_words(records: Records) -> Words:
 
 
 def ones(records: Records) -> NDArray[np.int64]:
-    """Return how many bits of each record are 1."""
+    """Return the number of bits of each record that are 1."""
     result: NDArray[np.int64] = np.bitwise_count(as_words(records)).sum(axis=1, dtype=np.int64)
     return result
 
 
 def count_bits(records: Records) -> NDArray[np.int64]:
-    """Return in how many of ``records`` (rows of bytes) each bit is 1, the lowest bit of a byte first.
+    """Return, for each bit position, the number of ``records`` (rows of bytes) in which it is 1.
+
+    The lowest bit of a byte comes first.
 
     Rows are added as binary numbers of one digit each, all bits of a word at once: three rows of weight w become one
     of weight w and one of weight 2 w (a full adder), until two at most are left of each weight.

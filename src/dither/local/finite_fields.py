@@ -117,7 +117,7 @@ def powers_of_x(p: int, m: int, count: int) -> Matrix:
 
 
 def _matmul(rows: Matrix, matrix: Matrix, p: int) -> Matrix:
-    """Multiply matrices modulo p."""
+    """Return ``rows @ matrix`` modulo p."""
     # sums of m products below p^2 are exact in doubles, whose products are fast
     product: Matrix = (rows.astype(np.float64) @ matrix.astype(np.float64)).astype(np.int64) % p
     return product
@@ -125,11 +125,11 @@ def _matmul(rows: Matrix, matrix: Matrix, p: int) -> Matrix:
 
 @lru_cache(maxsize=16)
 def singer_difference_set(q: int, t: int) -> Matrix:
-    """Return the exponents i below K = (q^t - 1) / (q - 1) for which the trace of X^i to the field with q elements is
-    0.
+    """Return Singer's difference set of a projective space of t coordinates over the field with q elements, sorted.
 
-    These are (q^(t-1) - 1) / (q - 1) numbers modulo K, such that every number but 0 is a difference of two of them in
-    exactly (q^(t-2) - 1) / (q - 1) ways (Singer 1938): the hyperplanes of a projective space are their translates.
+    It has the exponents i below K = (q^t - 1) / (q - 1) for which the trace of X^i to the field with q elements is 0:
+    (q^(t-1) - 1) / (q - 1) numbers modulo K, such that every number but 0 is a difference of two of them in exactly
+    (q^(t-2) - 1) / (q - 1) ways (Singer 1938). The hyperplanes of the space are their translates.
 
     >>> singer_difference_set(2, 3).tolist()
     [1, 2, 4]
@@ -175,7 +175,7 @@ def field_tables(q: int) -> tuple[Matrix, Matrix]:
 
 
 def _prime_powers(p: int) -> Matrix:
-    """Return the powers of a generator of the integers modulo p: the multiplication does not depend on which."""
+    """Return the powers ``1, r, r^2, ...`` modulo a prime p of a generator r of its ``p - 1`` nonzero integers."""
     [low] = primitive_polynomial(p, 1)
     root, result = -low % p, np.ones(p - 1, dtype=np.int64)
     for i in range(1, p - 1):
@@ -264,9 +264,8 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return self.pack(points)
 
     def preferred(self, code: int) -> NDArray[np.int64]:
-        """Return the points on the hyperplane of this category, which are e^epsilon times as likely for it as the
-        others.
-        """
+        """Return the points that a category prefers, those on its hyperplane: each is e^epsilon times as likely for it
+        as any other point."""
         return (_hyperplane_and_complement(*self.geometry)[0] + code) % self.report_count
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
@@ -424,13 +423,13 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
         g, m = self.hash_range, self.digits
         add, multiply = field_tables(g)
         sums = tally.reshape((-1, g))
-        places = np.arange(g)
+        values = np.arange(g)
         for _ in range(m):
             # the highest digit of the function comes first; the digit of the category is put last, before the value
             blocks = sums.reshape(g, -1, g)
             after = np.empty((blocks.shape[1], g, g), dtype=np.int64)
             for x in range(g):
-                after[:, x, :] = sum(blocks[a][:, add[places, multiply[a, x]]] for a in range(g))
+                after[:, x, :] = sum(blocks[a][:, add[values, multiply[a, x]]] for a in range(g))
             sums = after.reshape(-1, g)
         # the digits were appended from the highest to the lowest, as the digits of a number are written
         result: NDArray[np.int64] = sums[:, 0][codes]

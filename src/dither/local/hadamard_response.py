@@ -1,6 +1,6 @@
-"""Hadamard response: a column of a Hadamard matrix that mostly agrees with the row of the category.
+"""Hadamard response: a client reports a column of a Hadamard matrix, mostly one with sign +1 in its category's row.
 
-The sign in row i and column j of a Hadamard matrix is -1 to the number of bits that i and j have in common.
+The entry in row i and column j of the Hadamard matrix is ``(-1)^b``, where b is the number of ones in ``i & j``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def odd_parity(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def hadamard_transform(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the product of the last axis, whose length is a power of two, with the Hadamard matrix.
+    """Return the Hadamard transform of ``values`` along the last axis, whose length is a power of two.
+
+    It is the product with the Hadamard matrix, computed by log2(length) rounds of sums and differences.
 
     Whole numbers must be of a type that holds the sum of the absolute values along the axis.
     """
@@ -99,8 +101,10 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return inside_float(float(self.epsilon), 1, 2 * self.blocks)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw a preferred point with probability p, and otherwise one of the other half of its block or of another
-        block."""
+        """Draw one report for each code: a preferred point with probability p, otherwise one of the others, uniformly.
+
+        The others are the other half of the category's block and both halves of all other blocks.
+        """
         order, blocks = self.order, self.blocks
         row, block = np.divmod(codes, blocks)
         row += 1
@@ -117,8 +121,9 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return self.pack(np.where(same_block, block, other) * order + column)
 
     def preferred(self, code: int) -> NDArray[np.int64]:
-        """Return the points of this category's half of its block, which are e^epsilon times as likely for it as the
-        others.
+        """Return the points that a category prefers: each is e^epsilon times as likely for it as any other point.
+
+        They are the columns of its block in which its row of the Hadamard matrix is +1.
         """
         row, block = divmod(code, self.blocks)
         columns = np.arange(self.order)
@@ -143,20 +148,23 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     @property
     def report_range(self) -> float:
-        """Return twice the inverse of :attr:`_strength`, the distance from one half of a block to the other."""
+        """Return ``2 / strength`` (:attr:`_strength`): the difference between the contributions of a report in the
+        preferred half of the block and in the other half."""
         return 2 / self._strength
 
     @property
     def variance_slope(self) -> float:
-        """Return how much n times the variance changes with the share, at least 1.
+        """Return the derivative of n times the variance with respect to the share, at least 1.
 
-        With the reports of a block counted, what is not due to its sender is spread about 0.
+        :meth:`shares` takes the variance from the number of reports in the block, to which other categories of the
+        block contribute; the lower limit of 1 covers what that number says of a single report.
         """
         return max(1.0, super().variance_slope)
 
     @property
     def _in_block(self) -> tuple[float, float]:
-        """Return the probabilities of a report in a block for people with a category of that block, and for others."""
+        """Return ``(same, other)``: the probabilities that a report lies in a block, for people whose category belongs
+        to that block and for all others."""
         p, halves = self.probability, 2 * self.blocks - 1
         return p + (1 - p) / halves, 2 * (1 - p) / halves if halves > 1 else 0.0
 
@@ -166,16 +174,18 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return self.probability - (1 - self.probability) / (2 * self.blocks - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """Return the variance of an estimated share among n people, the others spread evenly over the other categories:
-        the mean over categories, which differ a little where blocks are not equally large.
+        """Return the variance of an estimated share among n people, averaged over categories.
+
+        All people without the category are spread evenly over the other categories. Categories differ a little where
+        blocks are not equally large.
         """
         strength, (same, other) = self._strength, self._in_block
-        in_block = share + (1 - share) * self._mates
+        in_block = share + (1 - share) * self._share_in_block
         squares = in_block * same + (1 - in_block) * other
         return (squares - share * strength**2) / (strength**2 * arguments.whole(n, "n"))
 
     @property
-    def _mates(self) -> float:
+    def _share_in_block(self) -> float:
         """Return the share of other categories that are in the block of a category, averaged over categories."""
         k = self.category_count
         size, larger = divmod(k, self.blocks)
@@ -194,7 +204,11 @@ def _best_blocks(k: int, epsilon: float) -> int:
     growth = math.exp(epsilon)
 
     def variance(blocks: int) -> float:
-        """Return a number proportional to the variance of an estimated share for this number of blocks."""
+        """Return a number proportional to the variance of a rare category's share for B = ``blocks`` blocks.
+
+        It is ``((e^eps + 1)/B + 2 (1 - 1/B)) (e^eps + 2 B - 1)``, in the limit of many categories: the mean square of
+        a report's contribution over the square of its mean, without constant factors.
+        """
         spread = (growth + 1) / blocks + 2 * (1 - 1 / blocks)
         return spread * (growth + 2 * blocks - 1)
 

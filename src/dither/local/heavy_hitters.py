@@ -143,7 +143,7 @@ class HeavyHitters:
         """Return about how many people are needed so that a word of twice the threshold is missed with probability
         ``missing``.
 
-        This is where there are more prefixes than a round may keep.
+        The number is for data in which more prefixes compete than a round may keep.
 
         >>> import dither as dp
         >>> 50_000 < dp.local.HeavyHitters(epsilon=4, threshold=0.01, max_bytes=6).people_needed() < 300_000
@@ -156,10 +156,10 @@ class HeavyHitters:
         return math.ceil(group * prefix_rounds * _TENTHS / (_TENTHS - _DECIDING[0]))
 
     def deciding_tenths(self, people: int) -> int:
-        """Return how many tenths of the people the last group gets, from 4 to 7: as many as the other rounds can spare.
+        """Return the tenths of the people in the last group, from 4 to 7: as many as the other rounds can spare.
 
-        A round has people enough if the standard error of a prefix at the threshold lets it be told from those that
-        nobody has.
+        The other rounds have enough people if prefixes at the threshold are clearly distinguished from prefixes that
+        nobody has: by 8.5 standard errors.
 
         >>> import dither as dp
         >>> plan = dp.local.HeavyHitters(epsilon=4, threshold=0.01)
@@ -176,8 +176,10 @@ class HeavyHitters:
         return HeavyHitterSearch(self)
 
     def search(self, words: Any, *, source: Source | None = None) -> list[HeavyHitter]:
-        """Search for frequent words in one call, for a study: split the people at random and ask each group in its
-        round."""
+        """Return the frequent words among those of all people, the most frequent first, in one call for a simulation.
+
+        The people are split at random into groups and each group is asked in its round.
+        """
         resolved = resolve(source)
         table = as_table(words, self.max_bytes)
         prefix_rounds, deciding = len(self.rounds) - 1, self.deciding_tenths(table.shape[0])
@@ -238,7 +240,7 @@ class HeavyHitterSearch:
         return ProjectiveGeometryResponse(heads * 256 + 1, self.plan.epsilon)
 
     def encode(self, words: Any) -> NDArray[np.int64]:
-        """Return the category of each word in this round: the index of its prefix and its next byte, or "none".
+        """Return the category of each word in this round: the number of its prefix and next byte, or "none".
 
         ``words`` is a list of texts or byte strings, or their table of bytes, whose last column says whether a word is
         too long. In the first round the prefix is the number its bytes make; later it is the index in ``prefixes``. In
@@ -325,8 +327,10 @@ class HeavyHitterSearch:
 
 
 def as_table(words: Any, max_bytes: int) -> Bytes:
-    """Return words as rows of bytes, padded with zeros; the last column marks words that are too long or contain a
-    zero."""
+    """Return words as rows of ``max_bytes`` bytes, padded with zeros, and one more column.
+
+    The last column is 1 for words that are too long or contain a zero byte, and 0 for others.
+    """
     if isinstance(words, (str, bytes)) or not isinstance(words, (Sequence, np.ndarray)):
         raise WrongType("words", "a list of words", type(words).__name__, "pass one word for each person")
     texts = words.tolist() if isinstance(words, np.ndarray) else words
@@ -343,11 +347,11 @@ def as_table(words: Any, max_bytes: int) -> Bytes:
 
 
 def _row_index(rows: Bytes, listed: Bytes) -> NDArray[np.int64]:
-    """Return the index of each row in a sorted list of different rows; -1 for those that are not there."""
+    """Return the index of each row in ``listed``, a table of distinct rows; -1 for rows that are not in it."""
     width = rows.shape[1]
     keys = np.ascontiguousarray(rows).view(f"V{width}").reshape(-1)
     unique, inverse = np.unique(keys, return_inverse=True)
-    places = {row.tobytes(): index for index, row in enumerate(listed)}
-    index = np.array([places.get(key.tobytes(), -1) for key in unique], dtype=np.int64)
+    positions = {row.tobytes(): index for index, row in enumerate(listed)}
+    index = np.array([positions.get(key.tobytes(), -1) for key in unique], dtype=np.int64)
     result: NDArray[np.int64] = index[inverse.reshape(-1)]
     return result

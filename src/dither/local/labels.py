@@ -1,7 +1,7 @@
-"""Values of people as codes of categories: what a category may be, and which values are the same one.
+"""Values of people as codes of categories: what a category may be, and which values are equal.
 
-One rule reads both, that of :func:`dither.validation.as_values`: a whole number is one label
-whether it is written 17, 17.0 or ``numpy.int64(17)``; True is not 1; what is missing (None, NaN) is no label.
+Categories and values are read by one rule, that of :func:`dither.validation.as_values`: 17, 17.0 and
+``numpy.int64(17)`` are one label; True is not 1; a missing value (None, NaN) is no label.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def require_column(
 
 
 def read_labels(values: Any, name: str) -> list[Any]:
-    """Return values as plain Python objects; None for missing ones."""
+    """Return values as plain Python objects, numbers of equal value alike; None for missing ones."""
     labels: list[Any] = as_values(values, "label", name=name).values.tolist()
     return labels
 
 
 def read_categories(categories: Any) -> int | tuple[Any, ...]:
-    """Return the number of categories, or distinct labels as a tuple."""
+    """Return the declared categories: their number if one was given, else a tuple of distinct labels."""
     if not isinstance(categories, (Sequence, np.ndarray)) or isinstance(categories, (str, bytes)):
         if hasattr(categories, "__iter__"):
             kind = type(categories).__name__
@@ -79,7 +79,7 @@ def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray
 
 
 def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
-    """Return whole numbers as int64, and -1 for other values."""
+    """Return whole numbers from 0 to 2^62 as int64; -1, or another negative number, for other values."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         if values.dtype == np.uint64:
             return np.where(values > np.uint64((1 << 63) - 1), np.int64(-1), values.astype(np.int64))
@@ -89,13 +89,14 @@ def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
 
 
 def labels_digest(labels: tuple[Any, ...]) -> str:
-    """Return a hash of the labels in their order: their types and texts, joined by zero bytes; a zero in a text is
-    doubled.
+    """Return 16 hexadecimal digits of the SHA-256 hash of the labels in their order.
+
+    Hashed are the types and texts, joined by zero bytes; a zero byte in a text is doubled.
     """
     text = "\0".join(f"{type(label).__name__}:{label}".replace("\0", "\0\0") for label in labels)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _key(label: Any) -> Any:
-    """Return the key by which a label is looked up, with its type, since True equals 1 and is another label."""
+    """Return the key by which a label is looked up: the label, but a pair for True and False, which equal 1 and 0."""
     return (bool, label) if type(label) is bool else label

@@ -1,4 +1,4 @@
-"""The face of every local protocol: a client that privatizes, and a server that estimates.
+"""The interface of every local protocol: a client that privatizes, and a server that estimates.
 
 A protocol is a frozen description that client and server share. ``privatize`` turns values into
 :class:`~dither.local.reports.Reports`, each drawn independently on behalf of one person; everything after that is
@@ -49,7 +49,7 @@ _PEOPLE = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
 class LocalProtocol(ABC, Generic[Result]):
-    """Base of the protocols: what a phone sends, and what the collector learns from many phones.
+    """Base of the local protocols: what a client sends, and what a server estimates from the reports of many clients.
 
     *Statement.* For every report r and all values x and x', ``P(r | x) <= e^epsilon P(r | x')``: each report is
     epsilon-DP for the person who sends it, whatever the collector does (Kasiviswanathan et al. 2008). Reports of one
@@ -62,7 +62,7 @@ class LocalProtocol(ABC, Generic[Result]):
     """
 
     _estimated: ClassVar[str] = "the share of a rare category"
-    """What the error of a protocol is about."""
+    """The quantity whose error a notebook shows."""
 
     wire_code: ClassVar[int]
     """The number of the protocol in the byte format of reports."""
@@ -77,7 +77,7 @@ class LocalProtocol(ABC, Generic[Result]):
         self.check_parameters()
 
     def check_parameters(self) -> None:
-        """Validate and store epsilon and the categories; the first thing that a constructor does."""
+        """Validate and store epsilon and the categories; every constructor calls it first."""
         report_epsilon(self.epsilon)
         object.__setattr__(self, "epsilon", plain_value(self.epsilon))
         object.__setattr__(self, "categories", labels.read_categories(self.categories))
@@ -178,7 +178,9 @@ class LocalProtocol(ABC, Generic[Result]):
         """
 
     def error(self, confidence: float = 0.95, *, n: int, share: float = 0.0) -> float:
-        """Return the half-width of a normal confidence interval for the share of a category.
+        """Return the half-width of a normal confidence interval for the estimated share of a category.
+
+        ``n`` is the number of reports and ``share`` the true share of the category, 0 for a rare one.
 
         >>> import dither as dp
         >>> round(dp.local.SubsetSelection(categories=128, epsilon=1).error(n=1_000_000), 5)
@@ -187,7 +189,9 @@ class LocalProtocol(ABC, Generic[Result]):
         return normal_quantile(confidence) * math.sqrt(self.variance(n, share))
 
     def people_needed(self, error: float, confidence: float = 0.95) -> int:
-        """Return the number of people for which the share of a rare category is known to within ``error``.
+        """Return the number of reports from which the share of a rare category is estimated to within ``error``.
+
+        ``confidence`` is the probability with which it is, by the normal law.
 
         >>> import dither as dp
         >>> dp.local.SubsetSelection(categories=128, epsilon=1).people_needed(0.001)
@@ -207,7 +211,7 @@ class LocalProtocol(ABC, Generic[Result]):
         return f"{type(self).__name__};epsilon={self.exact_epsilon}{count}{names}{own}"
 
     def own_parameters(self) -> dict[str, object]:
-        """Return the parameters besides epsilon and the categories."""
+        """Return the parameters besides epsilon and the categories, by name, for the canonical parameters."""
         return {}
 
     @property
@@ -234,7 +238,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a record for each code: an array of bytes with one row a report."""
+        """Draw one report for each code and return the records: an array of bytes with a row for each report."""
 
     @abstractmethod
     def check_records(self, records: Records) -> None:
@@ -263,11 +267,14 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
     @property
     @abstractmethod
     def report_range(self) -> float:
-        """Return the most that n times an estimated share changes if one report is replaced."""
+        """Return the largest change of ``n share``, for a share estimated from n reports, if one report is replaced."""
 
     @property
     def variance_slope(self) -> float:
-        """Return the most that n times the variance changes with the share; a variance is linear in the share."""
+        """Return the derivative of n times the variance with respect to the share, in absolute value.
+
+        The variance is linear in the share, so the derivative is the difference between shares 1 and 0.
+        """
         return abs(self.variance(1, 1.0) - self.variance(1))
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalFrequencies:
@@ -294,7 +301,7 @@ def refuse_choice(categories: Any, what: str) -> None:
 
 
 def report_epsilon(value: object) -> Fraction:
-    """Return an epsilon that a local report can have."""
+    """Return epsilon exactly; one outside of the range for a local report, 1/10,000 to 64, is refused."""
     exact = arguments.epsilon(value)
     if exact > MAX_EPSILON:
         raise InvalidArgument("epsilon", f"at most {MAX_EPSILON} for one report", value, "pass 10 or less")

@@ -39,12 +39,16 @@ class Recommendation:
         RandomizedResponse has the smallest variance of 6 protocols, 0.0197/n for a rare category, with reports of 2
         bits.
         """
+        return " ".join(self._reasons())
+
+    def _reasons(self) -> list[str]:
+        """Return the sentences of :attr:`reason`: one on the protocol and, if any, one on a shorter alternative."""
         p = self.protocol
         limit = "" if self.max_bits is None else f" with reports of at most {self.max_bits} bits"
-        text = (
+        sentences = [
             f"{type(p).__name__} has the smallest variance of {len(self.alternatives)} protocols{limit}, "
             f"{p.variance(1):.4g}/n for a rare category, with reports of {p.report_bits} bits."
-        )
+        ]
         near = [
             other
             for other in self.alternatives[1:]
@@ -53,11 +57,11 @@ class Recommendation:
         if near:
             short = min(near, key=lambda other: other.report_bits)
             more = short.variance(1) / p.variance(1) - 1
-            text += (
-                f" {type(short).__name__} has {more:.1%} more variance with reports of {short.report_bits} bits; "
+            sentences.append(
+                f"{type(short).__name__} has {more:.1%} more variance with reports of {short.report_bits} bits; "
                 f"pass max_bits={short.report_bits} for it."
             )
-        return text
+        return sentences
 
     def explain(self, error: float = 0.01, confidence: float = 0.95) -> str:
         """Return the reason and the alternatives as a table: variance, bits of a report, and people needed.
@@ -82,7 +86,7 @@ class Recommendation:
         for p in self.alternatives:
             people = f"{p.people_needed(error, confidence):,}"
             rows.append(f"{type(p).__name__:<28}{p.variance(1):>14.4g}{p.report_bits:>8}{people:>27}")
-        return "\n".join([*self.reason.replace(". P", ".\nP").split("\n"), "", *rows])
+        return "\n".join([*self._reasons(), "", *rows])
 
     def __str__(self) -> str:
         return self.explain()

@@ -1,4 +1,4 @@
-"""The same question again and again: what it costs, answers that are remembered, and a budget that does not reset.
+"""Repeated reports of one person: what they cost, answers that are remembered, and a budget that does not reset.
 
 Reports of one person compose. A system that allows epsilon every day and forgets what was spent promises epsilon for a
 day and 365 epsilon for a year: that was the criticism of Apple's daily reset (Tang et al. 2017). Two things help, on
@@ -43,7 +43,7 @@ _MAX_QUESTION = 100
 
 @dataclass(frozen=True)
 class RepetitionCost:
-    """What a number of reports of one person promise, by how they are made.
+    """The guarantee of several reports of one person: drawn anew each time, or remembered.
 
     >>> cost = repetition_cost(1, reports=365, delta=1e-6)
     >>> cost.fresh, cost.remembered
@@ -192,8 +192,10 @@ class DeviceBudget(Stateful):
 
 
 def _read(protocol: LocalProtocol[Any], value: Any) -> tuple[Any, list[int]]:
-    """Return the value to be privatized, and its codes, which are equal for values that the protocol does not
-    distinguish."""
+    """Return ``(value, codes)``: the value as a protocol takes it, and the codes by which the device recognizes it.
+
+    Codes are equal for values that the protocol does not distinguish; those of a set are sorted.
+    """
     if not isinstance(protocol, PaddedSets):
         return value, protocol.encode([value]).tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):

@@ -64,7 +64,7 @@ WIRE_CODES = {
 
 
 def protocol_name(code: int) -> str:
-    """Return the name of the protocol with this number."""
+    """Return the class name of the protocol with this number in the byte format; ``"protocol 99"`` if there is none."""
     return next((name for name, number in WIRE_CODES.items() if number == code), f"protocol {code}")
 
 
@@ -158,7 +158,7 @@ _MOST_SHOWN = 20
 
 
 def reports_line(n: int, seeded: bool) -> str:
-    """Return how many reports an estimate is from, for a terminal."""
+    """Return the line under a table of estimates: the number of reports, and a warning if some were seeded."""
     return f"{n:,} reports; ± with 95 % confidence" + ("; from a seeded source: not private" if seeded else "")
 
 
@@ -166,11 +166,11 @@ def half_width(standard_error: Floats | float, slope: Floats | float, step: Floa
     """Return half the width of a score interval with a continuity correction, around an unbiased estimate from reports.
 
     A normal interval takes the estimated variance v for the true one and the estimate for continuous. Neither holds
-    where few reports tell: none of them may support a category that some people have. Here every value f is kept that
-    is no farther from the estimate than ``h + z sqrt(variance at f + h)``. The variance changes with f by at most
-    ``slope`` (Wilson 1927), and h is half of ``step``, what one report can change the estimate by. Solved for f, with
-    ``c = z^2 slope / 2``, the distance is ``h + c + sqrt(c^2 + z^2 (v + h slope))``. Slope and step fall as 1/n, so
-    that what is left with many reports is the normal interval.
+    with few reports: possibly none of them supports a category that some people have. The interval has every value f
+    whose distance from the estimate is at most ``h + z sqrt(variance at f + h)`` (Wilson 1927). z is the normal
+    quantile of ``confidence``, the variance changes with f by at most ``slope``, and h is half of ``step``, the most
+    that one report can change the estimate. Solved for f, with ``c = z^2 slope / 2``, the distance is ``h + c +
+    sqrt(c^2 + z^2 (v + h slope))``. Slope and step fall as 1/n, so with many reports the interval is the normal one.
     """
     z, h = normal_quantile(confidence), step / 2
     c = z * z * slope / 2

@@ -1,4 +1,4 @@
-"""Sets of items: every person has several of the categories, and one of theirs, or nothing, is reported."""
+"""Sets of items: every person has several of the categories, and a client reports one of them, or a blank."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ class PaddedSets(FrequencyProtocol):
     uniformly, and what is there is reported by an epsilon-DP protocol over k + 1 categories. Whatever is drawn, the law
     of the report changes by at most e^epsilon, and so does a mixture of such laws.
 
-    Estimated shares are of people who have the item: ``max_items`` times the share of reports. People with more items
-    than that have ``max_items`` of them drawn first, uniformly, so that the shares of what they have come out too
-    small: unbiased for everybody else. A small ``max_items`` has little noise and leaves out much: the
-    variance grows with its square.
+    Estimated shares are of people who have the item: ``max_items`` times the share of reports. Of a person with more
+    items, ``max_items`` are drawn first, uniformly, so shares of their items are underestimated; otherwise shares are
+    unbiased. A small ``max_items`` has little noise and much of that bias: the variance grows with its square.
 
     *Record.* That of :class:`SubsetSelection` over k + 1 categories; the last one is the blank.
 
@@ -58,7 +57,7 @@ class PaddedSets(FrequencyProtocol):
         return SubsetSelection(self.category_count + 1, self.epsilon)
 
     def own_parameters(self) -> dict[str, object]:
-        """Return the length that sets are padded to."""
+        """Return ``max_items``, the size to which sets are padded, for the canonical parameters."""
         return {"max_items": self.max_items}
 
     @spends
@@ -121,7 +120,7 @@ class PaddedSets(FrequencyProtocol):
         self.base.check_records(records)
 
     def new_tally(self) -> Tally:
-        """Return zeros, the numbers of reports that contain each item."""
+        """Return zeros: the number of reports that contain each item, before the first report."""
         return self.base.new_tally()
 
     def tally(self, tally: Tally, records: Records) -> None:

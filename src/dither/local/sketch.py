@@ -1,16 +1,16 @@
-"""Sketches: rows of hash functions, any values as categories, and collisions on top of the noise.
+"""Sketches: rows of hash functions, any values as categories, and collisions in addition to the noise.
 
 A client draws one of R rows uniformly and privatizes the column, of m, to which the row's hash function maps its value.
-So the categories need not be listed: a server estimates whichever it is asked about. A report of another value maps to
-the column of an asked one with probability 1/m, which the estimate subtracts on average. Given the hash functions that
-average is not met exactly. Over the choice of the key, n_x people of value x among n add to the variance of another
+So the categories need not be listed: a server can estimate the share of any value. A report of a different value maps
+to the column of that value with probability 1/m, which the estimate subtracts on average; for fixed hash functions the
+average is not met exactly. Over the choice of the key, n_x people of value x among n add to the variance of a different
 value's share ``n_x (n_x - 1) / (n^2 R (m - 1))``: a value collides in a row with probability 1/m, the R rows are
-independent, and what is left of a single report is in the variance of its noise.
+independent, and the remaining part of a single report is in the variance of its noise.
 
-How concentrated the values are need not be guessed. F is the probability that two different people have the same value.
-Two reports of one row show, on average over the key and freed from noise, the same column with probability
-``F + (1 - F) / m``. :meth:`Sketch.pair_statistic` counts such pairs from the sums alone, without bias, and its error
-moves the stated variance of a share by about ``sqrt(2 / (R m))`` of itself, which is nothing.
+How concentrated the values are is estimated. F is the probability that two different people have equal values. Two
+reports of one row have, on average over the key and corrected for noise, equal columns with probability ``F + (1 - F) /
+m``. :meth:`Sketch.pair_statistic` counts such pairs from the sums alone, without bias; its error changes the stated
+variance of a share by a fraction of about ``sqrt(2 / (R m))``, which is negligible.
 
 The keyed hash, version 1
 -------------------------
@@ -193,24 +193,25 @@ class Sketch(FrequencyProtocol):
 
     @abstractmethod
     def cells(self, block: Tally) -> Tally:
-        """Return what each column of some rows of the tally counts."""
+        """Return, for some rows of the tally, the sum of reports that belongs to each column."""
 
     @abstractmethod
     def matched(self, sums: Floats, n: int) -> Floats:
-        """Return estimated shares from the sums of :meth:`row_sums`: of people whose value maps to the column of each
-        code."""
+        """Return the estimated shares of people whose value has the column of each code, collisions included.
+
+        ``sums`` are those of :meth:`row_sums` and ``n`` is the number of reports; noise is corrected for on average.
+        """
 
     @abstractmethod
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Return an unbiased estimate of how often two different people have one column in these rows, n people in all.
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        It estimates the sum over the rows of the probability that two people drawn at random have one column, minus the
-        part that is due to chance: ``F (1 - 1/m)`` for each row, averaged over the key.
+        For each row it is the probability that two random people have equal columns, minus 1/m, that of a collision of
+        different values; averaged over the key it is ``F (1 - 1/m)``.
         """
 
     def row_sums(self, tally: Tally, codes: Codes) -> Floats:
-        """Return for each code the sum over all rows of the cell to which the row maps it, computed in blocks
-        of rows."""
+        """Return, for each code, the sum of its cells: over all rows, the cell of the column to which it is mapped."""
         result = np.zeros(codes.size)
         step = max(1, _CELLS_AT_ONCE // self.width)
         for first in range(0, self.rows, step):
@@ -223,18 +224,17 @@ class Sketch(FrequencyProtocol):
         return result
 
     def collision_variance(self, concentration: float = 1.0) -> float:
-        """Return the variance that collisions add to an estimated share, over the choice of the key, for any number of
-        reports.
+        """Return the variance that collisions add to an estimated share, ``F / (R (m - 1))``.
 
-        It is ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have one value, without
-        those who have the value that is estimated; at most 1.
+        It is over the choice of the key and does not fall with the number of reports. ``concentration`` is F, the
+        probability that two people have equal values, other than the value that is estimated; at most 1.
         """
         return concentration / (self.rows * (self.width - 1))
 
     def concentration(self, tally: Tally, n: int) -> float:
-        """Return an unbiased estimate of F, the probability that two different people among n have one value.
+        """Return an unbiased estimate of F, the probability that two different people among ``n`` have equal values.
 
-        It uses a limited number of rows.
+        It is computed from the first rows of the tally, up to 2^22 cells; 0 for fewer than two people.
         """
         if n < 2:
             return 0.0
@@ -257,7 +257,10 @@ class Sketch(FrequencyProtocol):
         return shares, np.sqrt(noise_variance + self.collision_variance() * others)
 
     def _freed(self, hits: Floats) -> Floats:
-        """Correct the share of matching columns for chance collisions, of probability 1 / width."""
+        """Return shares of people, ``(hits - 1/m) m / (m - 1)``, from shares of matching columns ``hits``.
+
+        The column of a different value matches with probability 1/m.
+        """
         return (hits - 1 / self.width) * (self.width / (self.width - 1))
 
 
@@ -360,7 +363,7 @@ class CountMeanSketch(Sketch):
         return (self.rows - 1).bit_length() + self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw a random row for each value, and the privatized column."""
+        """Draw one report for each value: a uniform row, and the value's column in it by unary encoding."""
         rows = uniform_integers(self.rows, codes.size, source)
         bits = self.encoding.draw(self.columns(codes, rows), source)
         return np.concatenate([pack_indices(rows, self.rows), bits], axis=1)
@@ -378,14 +381,14 @@ class CountMeanSketch(Sketch):
     def tally(self, tally: Tally, records: Records) -> None:
         """Add the bits of ``records``, encoded reports, to ``tally``, which has one count for each row and column.
 
-        Reports are sorted by row. Rows with about as many reports are counted together, a block of them at a time.
+        Reports are sorted by row. Rows with similar numbers of reports are counted together, a block of them at a time.
         """
         size = index_bytes(self.rows)
         rows = unpack_indices(records[:, :size], self.rows)
         order = np.argsort(rows, kind="stable")
         counts = np.bincount(rows, minlength=self.rows)
         starts = np.cumsum(counts) - counts
-        # rows with about as many reports are counted together, side by side, the shorter ones filled up with zeros
+        # rows with similar numbers of reports are counted together, side by side, the shorter ones filled with zeros
         by_count = np.argsort(counts, kind="stable")[::-1][: int(np.count_nonzero(counts))]
         first = 0
         while first < by_count.size:
@@ -405,12 +408,12 @@ class CountMeanSketch(Sketch):
         return block
 
     def matched(self, sums: Floats, n: int) -> Floats:
-        """Return the share of ones, corrected for flips."""
+        """Return ``(sums / n - q) / (p - q)``: the share of ones in the cells of each code, corrected for flips."""
         p, q = self.encoding.support
         return (sums / n - q) / (p - q)
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Estimate, summed over rows, how much oftener than by chance two people have one column.
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block`` (see :class:`Sketch`).
 
         It is computed from the squared deviations of each row's counts from their mean.
 
@@ -428,7 +431,7 @@ class CountMeanSketch(Sketch):
 
     @property
     def report_range(self) -> float:
-        """Return the range of the protocol for the column, corrected for collisions."""
+        """Return the range of unary encoding of the column, times ``m / (m - 1)`` for the correction of collisions."""
         return self.encoding.report_range * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
@@ -520,11 +523,11 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return hadamard_transform(block)
 
     def matched(self, sums: Floats, n: int) -> Floats:
-        """Return the mean sign, corrected for flips."""
+        """Return ``sums / (n tanh(epsilon / 2))``: the mean sign of each code's column, corrected for flips."""
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Estimate, summed over rows, how much oftener than by chance two people have one column.
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block`` (see :class:`Sketch`).
 
         It is computed from the squared sums of all coordinates but the first, whose sign is equal for all columns.
 
@@ -540,7 +543,10 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
 
     @property
     def report_range(self) -> float:
-        """Return the distance from one sign to the other, corrected for flips and collisions."""
+        """Return ``2 / tanh(epsilon / 2)``, the distance between both signs corrected for flips, times ``m / (m - 1)``.
+
+        The last factor is the correction for collisions.
+        """
         return 2 / math.tanh(float(self.epsilon) / 2) * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:

@@ -1,7 +1,7 @@
-"""Reports of sets of categories that mostly hold the true one.
+"""Protocols that report a set of categories which is likely to contain the sender's.
 
-A set of one is k-ary randomized response; sets of one size are subset selection, which has the smallest variance there
-is; a bit for each category, flipped independently, is unary encoding, RAPPOR's basic form and the optimized one.
+Sets of one category are k-ary randomized response. Sets of a fixed larger size are subset selection, whose variance is
+the smallest possible. A bit for each category, flipped independently, is unary encoding: basic RAPPOR, or optimized.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return design_support(float(self.epsilon), 1, self.category_count, 0)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw a category for each code, the code itself with the probability of the truth."""
+        """Draw one report for each code: the code itself with probability p, otherwise another category, uniformly."""
         k = self.category_count
         probability = inside_float(float(self.epsilon), 1, k)
         truthful = trials(probability, self.own_probability, codes.size, source)
@@ -80,7 +80,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return self.pack(np.where(truthful, codes, others))
 
     def preferred(self, code: int) -> NDArray[np.int64]:
-        """Return the reports that are e^epsilon times as likely for this category as the others: the category alone."""
+        """Return the reports that a category prefers: only itself, which is e^epsilon times as likely as any other."""
         return np.array([code], dtype=np.int64)
 
     @property
@@ -138,7 +138,7 @@ class SubsetSelection(BitProtocol):
         return inside_probability(self.exact_epsilon, self.subset_size, self.category_count, bits)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw whether the sender's category is in the set, and then the rest of the set, uniformly."""
+        """Draw a set for each code: with probability p it contains the code; the rest of it is uniform."""
         held = trials(self.support[0], self.own_probability, codes.size, source)
         records = np.empty((codes.size, self.record_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // self.record_bytes)
@@ -167,10 +167,10 @@ class SubsetSelection(BitProtocol):
         while open_rows.size:
             picks = uniform_integers(k - 1, open_rows.size, source).astype(np.int64)
             picks += picks >= own
-            places, masks = open_rows * width + (picks >> 3), (1 << (picks & 7)).astype(np.uint8)
-            content = flat[places]
+            indices, masks = open_rows * width + (picks >> 3), (1 << (picks & 7)).astype(np.uint8)
+            content = flat[indices]
             flips = ((content & masks) != 0) == remove
-            flat[places] = np.where(flips, content ^ masks, content)
+            flat[indices] = np.where(flips, content ^ masks, content)
             left -= flips
             still = np.flatnonzero(left)
             if still.size < left.size:
@@ -190,7 +190,10 @@ class SubsetSelection(BitProtocol):
 
 @lru_cache(maxsize=16)
 def _even_bits(size: int, count: int) -> BiasedBits:
-    """Return a sampler of bits that are 1 with about probability size / count, in steps of 1/256."""
+    """Return a sampler of independent bits that are 1 with probability ``size / count``, rounded to 1/256.
+
+    The probability only decides how many bits :meth:`SubsetSelection._draw_others` has to correct.
+    """
     steps = min(max(round(256 * size / count), 1), 255)
     return BiasedBits(partial(enclose_rational, Fraction(steps, 256)))
 
@@ -251,12 +254,11 @@ class UnaryEncoding(BitProtocol):
         return inside_probability(self.flip_epsilon, 1, 2, bits)
 
     def other_probability(self, bits: int) -> Enclosure:
-        """Return limits of q times ``2**bits``."""
-        low, high = inside_probability(self.flip_epsilon, 1, 2, bits)
-        return (1 << bits) - high, (1 << bits) - low
+        """Enclose q = 1 / (e^flip_epsilon + 1) in whole multiples of ``2**-bits``."""
+        return _flip_probability(self.flip_epsilon, bits)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw bits that are 1 with probability q, and set the bit of the sender's category by its own probability."""
+        """Draw one bit for each category and code: 1 with probability p for the code itself, and q for all others."""
         records = flipped_bits(self.flip_epsilon).draw(codes.size * self.record_bytes, source)
         records = records.reshape(codes.size, self.record_bytes)
         clear_padding(records, self.category_count)
@@ -264,14 +266,14 @@ class UnaryEncoding(BitProtocol):
         return records
 
     def draw_own(self, count: int, source: Source) -> NDArray[np.bool_]:
-        """Return the bits of the senders' own categories."""
+        """Draw the bits of ``count`` senders' own categories, which are 1 with probability p."""
         if self.optimized:
             return bernoulli(0.5, count, source)
         return trials(self.support[0], self.own_probability, count, source)
 
 
 def _flip_probability(flip_epsilon: Fraction, bits: int) -> Enclosure:
-    """Enclose the probability of a flip, 1 / (e^flip_epsilon + 1), times ``2**bits``."""
+    """Enclose the probability of a flip, 1 / (e^flip_epsilon + 1), in whole multiples of ``2**-bits``."""
     low, high = inside_probability(flip_epsilon, 1, 2, bits)
     return (1 << bits) - high, (1 << bits) - low
 

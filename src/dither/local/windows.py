@@ -1,15 +1,13 @@
-"""Numbers: their mean and their distribution, from reports of a place on a line.
+"""Local reports of numbers, from which their mean and their distribution are estimated.
 
-A report is one of K numbers, of which a window that moves with the value is more likely.
+A number is rounded to one of d grid points, 0 to d - 1. A report is one of K = d + w - 1 numbers; grid point j prefers
+the *window* of w numbers from j to j + w - 1. A number in the window is e^epsilon times as likely as any other, which
+is the whole proof. The mean of the report is linear in j, which makes unbiased means easy. With w near ``d exp(-epsilon
+/ 2)`` this is the piecewise mechanism (Wang et al. 2019) on a grid, with w near ``2 b d`` the square wave (Li et al.
+2020), and with d = 2 and w = 1 randomized response, the mechanism of Duchi, Jordan and Wainwright (2018).
 
-The d places 0 to d - 1 have windows of w numbers each: place j prefers the numbers j to j + w - 1 of the K = d + w - 1
-there are. A number of the own window is e^epsilon times as likely as any other, which is the whole proof. The mean of
-the report is a straight line in j: that is what makes unbiased means easy, and with w near ``d exp(-epsilon / 2)`` it
-is the piecewise mechanism (Wang et al. 2019) on a grid, with w near ``2 b d`` the square wave (Li et al. 2020); with
-d = 2 and w = 1 it is randomized response, which is the mechanism of Duchi, Jordan and Wainwright (2018).
-
-The mean takes reports of one bit, of a place in a window, or of either, whichever varies least. For the distribution,
-reports near the own bin are more likely, and the collector undoes that by EM.
+For the mean, a report is one bit, a number of a window, or one or the other at random, whichever has the smallest
+variance. For the distribution, reports near the sender's bin are more likely, and the server inverts that by EM.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from dither.validation import as_values
 
 
 def line_bounds(value: object) -> tuple[int | float, int | float]:
-    """Return public bounds, whose difference must be above 0 and finite as a float."""
+    """Return public bounds as ``(lower, upper)``; their difference must be above 0 and finite as a float."""
     low, high = arguments.bounds(value)
     with np.errstate(over="ignore"):
         span = float(np.float64(high) - np.float64(low))
@@ -66,30 +64,30 @@ def bounds_parameters(bounds: tuple[int | float, int | float]) -> dict[str, obje
 
 @dataclass(frozen=True)
 class Windows:
-    """Reports on a line of d places: a window of w numbers for each place, and the epsilon of a report."""
+    """Reports about one of d grid points, each of which prefers a window of w numbers, at the epsilon of a report."""
 
-    places: int
+    points: int
     width: int
     epsilon: Fraction
 
     @property
     def total(self) -> int:
         """Return the number K of possible reports."""
-        return self.places + self.width - 1
+        return self.points + self.width - 1
 
     @property
     def inside(self) -> float:
-        """Return the probability of a report in the window of the sender's place."""
+        """Return the probability of a report in the window of the sender's grid point."""
         return inside_float(float(self.epsilon), self.width, self.total)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Enclose the probability of a report in the window, times ``2**bits``."""
+        """Enclose the probability of a report in the window, in whole multiples of ``2**-bits``."""
         return inside_probability(self.epsilon, self.width, self.total, bits)
 
     def draw(self, codes: Codes, source: Source) -> NDArray[np.int64]:
-        """Draw a report for each place in ``codes``: inside its window with probability :attr:`inside`, else outside.
+        """Draw a report for each grid point in ``codes``: in its window with probability :attr:`inside`, else outside.
 
-        The window of place c has the reports c to c + width - 1; either way the report is uniform.
+        The window of grid point c has the reports c to c + width - 1; inside and outside the report is uniform.
         """
         held = trials(self.inside, self.own_probability, codes.size, source)
         within = uniform_integers(self.width, codes.size, source).astype(np.int64) + codes
@@ -100,15 +98,15 @@ class Windows:
         return np.where(held, within, outside)
 
     def law(self) -> Floats:
-        """Return the probability of each report, a row for each place."""
-        result = np.full((self.places, self.total), self.low)
-        for place in range(self.places):
-            result[place, place : place + self.width] = self.inside / self.width
+        """Return the probability of each report, as a matrix with a row for each grid point."""
+        result = np.full((self.points, self.total), self.low)
+        for point in range(self.points):
+            result[point, point : point + self.width] = self.inside / self.width
         return result
 
     @property
     def slope(self) -> float:
-        """Return how much the mean report rises from one place to the next."""
+        """Return how much the mean report rises from one grid point to the next: ``inside (1 - e^-epsilon)``."""
         return -self.inside * math.expm1(-float(self.epsilon))
 
     @property
@@ -120,7 +118,7 @@ class Windows:
 Method = Literal["best", "duchi", "piecewise", "hybrid"]
 
 STEPS = 1023
-"""The number of steps of the grid on which values are put, at random and without bias."""
+"""The number of steps of the grid to which values are rounded, at random and without bias."""
 _FRACTION_BITS = 32
 
 
@@ -166,11 +164,11 @@ class Mean(IndexProtocol[LocalMean]):
 
     *Statement.* Each report is epsilon-DP for its sender, whatever number within the bounds theirs is replaced by.
 
-    *Why.* A number becomes a place on a public grid, at random so that it is right on average. *duchi*: grid of two
-    places, the ends, and randomized response between them (Duchi, Jordan and Wainwright 2018). *piecewise*: 1024
-    places, and a report from a window around the place, e^epsilon times as likely as any other (Wang et al.
-    2019). *hybrid*: one or the other by a coin that does not depend on the number. *best* is the
-    one with the smallest variance in the worst case over numbers: duchi up to epsilon = 0.61, then hybrid.
+    *Why.* A number is rounded to a point of a public grid, at random and without bias. *duchi*: a grid of two points,
+    the bounds, and randomized response between them (Duchi, Jordan and Wainwright 2018). *piecewise*: 1024 points, and
+    a report from a window around the point, e^epsilon times as likely as any other (Wang et al. 2019). *hybrid*: one or
+    the other by a coin that does not depend on the number. *best* has the smallest variance in the worst case over
+    numbers: duchi up to epsilon = 0.61, then hybrid.
 
     *Record.* An unsigned integer in the fewest of 1, 2 or 4 bytes: 0 or 1 for a report of duchi, 2 + r for the number
     r of the window. A number outside of the bounds is refused.
@@ -217,7 +215,7 @@ class Mean(IndexProtocol[LocalMean]):
 
     @property
     def window_rate(self) -> Fraction:
-        """Return the probability that a report is a window rather than one bit."""
+        """Return the probability that a report is drawn from a window, rather than one bit."""
         if self.method in ("duchi", "piecewise"):
             return Fraction(int(self.method == "piecewise"))
         return _best_rate(self.exact_epsilon)
@@ -251,13 +249,13 @@ class Mean(IndexProtocol[LocalMean]):
         """
         bit, window = self.windows
         fine = (source.words(codes.size) >> np.uint64(64 - _FRACTION_BITS)).astype(np.int64)
-        places = (codes + fine) >> _FRACTION_BITS
+        points = (codes + fine) >> _FRACTION_BITS
         by_window = bernoulli(self.window_rate, codes.size, source)
-        reports = 2 + window.draw(places, source)
+        reports = 2 + window.draw(points, source)
         one_bit = np.flatnonzero(~by_window)
-        # an end, with a probability in proportion to the distance from the other one: of STEPS places, exactly
+        # rounded to an end of the grid with probability point / STEPS, exactly
         picks = uniform_integers(STEPS, one_bit.size, source).astype(np.int64)
-        reports[one_bit] = bit.draw((picks < places[one_bit]).astype(np.int64), source)
+        reports[one_bit] = bit.draw((picks < points[one_bit]).astype(np.int64), source)
         return self.pack(reports)
 
     @property
@@ -266,7 +264,7 @@ class Mean(IndexProtocol[LocalMean]):
         bit, window = self.windows
         low, high = (float(bound) for bound in self.bounds)
         shares = [
-            (np.arange(kind.total) - (kind.total - 1) / 2) / (kind.slope * (kind.places - 1)) + 0.5
+            (np.arange(kind.total) - (kind.total - 1) / 2) / (kind.slope * (kind.points - 1)) + 0.5
             for kind in (bit, window)
         ]
         return low + (high - low) * np.concatenate(shares)
@@ -316,18 +314,18 @@ def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
 
 
 def _variances(kind: Windows) -> Floats:
-    """Return the variance of the contribution of one report, for each place that a sender can have in [-1, 1].
+    """Return the variance of the contribution of one report, for each grid point of a sender in [-1, 1].
 
     A report r contributes ``z``, on average the sender's number x. It has probability ``low`` or, inside the window,
     ``low + gain``; so the variance is ``low sum z^2 + gain (sum of z^2 over the window) - x^2``.
     """
     r = np.arange(kind.total, dtype=np.float64)
-    z = 2 * (r - (kind.total - 1) / 2) / (kind.slope * (kind.places - 1))
+    z = 2 * (r - (kind.total - 1) / 2) / (kind.slope * (kind.points - 1))
     low, gain = kind.low, kind.slope / kind.width
     squares = np.append(0.0, np.cumsum(z * z))
-    places = np.arange(kind.places)
-    second: Floats = low * squares[-1] + gain * (squares[places + kind.width] - squares[places])
-    result: Floats = second - (2 * places / (kind.places - 1) - 1) ** 2
+    points = np.arange(kind.points)
+    second: Floats = low * squares[-1] + gain * (squares[points + kind.width] - squares[points])
+    result: Floats = second - (2 * points / (kind.points - 1) - 1) ** 2
     return result
 
 
@@ -382,7 +380,7 @@ class LocalDistribution(ComparedByValue):
     covariance: Floats
     n: int
     contributions: tuple[Floats, Floats]
-    """The least and the most that one report adds to n times each cumulative share."""
+    """The smallest and the largest contribution of one report to n times each cumulative share."""
     seeded: bool = False
 
     @property
@@ -404,10 +402,12 @@ class LocalDistribution(ComparedByValue):
         below  share of people  ±
         """
         low, high = self.cumulative_interval()
-        places = sorted({round(i) for i in np.linspace(0, self.shares.size - 1, min(_MOST_SHOWN, self.shares.size))})
+        shown_bins = sorted(
+            {round(i) for i in np.linspace(0, self.shares.size - 1, min(_MOST_SHOWN, self.shares.size))}
+        )
         lines = [
             [significant(float(self.edges[i + 1])), *with_error(float(self.cumulative[i]), float(high[i] - low[i]) / 2)]
-            for i in places
+            for i in shown_bins
         ]
         shown = table(["below", "share of people", "±"], lines, [True] * 3)
         return "\n".join([*shown, reports_line(self.n, self.seeded)])
@@ -444,8 +444,7 @@ class Distribution(IndexProtocol[LocalDistribution]):
     *Statement.* Each report is epsilon-DP for its sender, whatever number within the bounds theirs is replaced by.
 
     *Why.* The number's bin prefers a window of reports, each e^epsilon times as likely as any other (the square wave of
-    Li et al. 2020 on a grid). The window's width is theirs, which makes reports of
-    neighboring bins overlap the right amount. The histogram is found by expectation maximization,
+    Li et al. 2020 on a grid, with the width that they derive). The histogram is found by expectation maximization,
     stopped early and smoothed by the weights 1/4, 1/2, 1/4.
 
     *Record.* An unsigned integer in the fewest of 1, 2 or 4 bytes: bin j prefers the numbers j to j + w - 1.
@@ -553,8 +552,9 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return LocalDistribution(self.edges, self.smoothed(tally), unbiased, covariance, n, contributions, seeded)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """Return the variance of the unbiased share of a bin in the middle among n people whose numbers are spread
-        evenly.
+        """Return the variance of the unbiased share of the middle bin among ``n`` people.
+
+        ``share`` is the true share of that bin; the numbers of all other people are spread evenly.
         """
         law, inverse = self.windows.law(), _inverse(self.windows)
         row = inverse[self.bins // 2]
@@ -587,9 +587,9 @@ def _inverse(windows: Windows) -> Floats:
 
 @lru_cache(maxsize=8)
 def _contributions(windows: Windows) -> tuple[Floats, Floats]:
-    """Return the least and the most that one report adds to n times each cumulative share.
+    """Return the smallest and the largest contribution of one report to n times each cumulative share.
 
-    ``windows`` is the law of the reports. The results are two arrays with one number for each bin.
+    ``windows`` is the law of the reports. Both results are arrays with one number for each bin.
     """
     cumulative = np.cumsum(_inverse(windows), axis=0)
     result = cumulative.min(axis=1), cumulative.max(axis=1)

@@ -95,7 +95,7 @@ _MAX_COORDINATES = 10**15
 
 PerCoordinate = float | Any
 """A float, or for several sensitivities a tuple of floats. The type does not say which of the two it is: a union with
-the tuple would have to be taken apart wherever the scale of one number is used.
+the tuple would have to be narrowed wherever the scale of one number is used.
 """
 
 

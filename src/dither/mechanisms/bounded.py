@@ -118,7 +118,9 @@ class BoundedLaplace(ReleasesNumbers):
                 object.__setattr__(self, name, end)
         width = exactly(self.upper) - exactly(self.lower)
         if width >= 1 << 1000:
-            raise InvalidArgument("(lower, upper)", "limits at most 1e+300 apart", "more", "move them closer")
+            raise InvalidArgument(
+                "(lower, upper)", "limits whose difference is at most 1e+300", "more", "move them closer"
+            )
         exact_sensitivity, epsilon = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
         if exact_sensitivity > width:
             raise InvalidArgument(
@@ -219,6 +221,7 @@ class BoundedLaplace(ReleasesNumbers):
         resolved = resolve(source)
 
         def many(xs: Vector) -> list[Any] | NDArray[Any]:
+            """Return each number with independent noise, as a list or as an array of the same type."""
             noisy = [self._noisy(x, resolved) for x in (xs if isinstance(xs, list) else xs.tolist())]
             return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)
 

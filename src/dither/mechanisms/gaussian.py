@@ -186,6 +186,7 @@ class Gaussian(Additive):
         return Fraction(square_root(1 / squared_distance, _BITS)[0], 1 << _BITS)
 
     def _unit_variance(self, law: Normal) -> float:
+        """Return 1, the variance of the standard normal law."""
         return 1.0
 
     def privacy_curve(self, epsilon: float) -> float:
@@ -200,6 +201,7 @@ class Gaussian(Additive):
         return gaussian_delta(arguments.epsilon_or_zero(epsilon), self._exact_ratio())
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
+        """Draw the noise of coordinate i for the integer x: discrete Gaussian under ``rho``, else rounded normal."""
         if self.rho is None or self._scales[i] > MAX_SCALE:
             return super()._integer_noise_one(x, i, source)
         return discrete_gaussian_one(max(self._scales[i], MIN_SCALE), source)
@@ -216,9 +218,11 @@ class Gaussian(Additive):
         return Fraction(_NORMAL.tail(t / sigma, bits)[1], 2 << bits) if t > sigma else Fraction(1)
 
     def _one_by_one(self) -> bool:
+        """Return whether noise for integers could exceed 64 bits, so that they are released one by one."""
         return super()._one_by_one() if self.rho is None else self._scales[0] > MAX_SCALE
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        """Draw noise for each integer of ``xs``: discrete Gaussian under ``rho``, else rounded normal noise."""
         if self.rho is None:
             return super()._integer_noise(xs, source)
         return discrete_gaussian(max(self._scales[0], MIN_SCALE), xs.size, source)

@@ -157,6 +157,7 @@ def _answers(question: Question, records: NDArray[Any]) -> list[float | None]:
     """Return the question's value on each record; None where it is no single number."""
 
     def one(record: NDArray[Any]) -> float | None:
+        """Return the question's value on one record; None if it is no array of one number."""
         value = np.asarray(question(record), dtype=np.float64)
         return float(value[0]) if value.shape == (1,) else None
 

@@ -141,6 +141,7 @@ class Laplace(Additive):
         )
 
     def _unit_variance(self, law: Exponential) -> float:
+        """Return 2, the variance of the standard Laplace law."""
         return 2.0
 
     def privacy_curve(self, epsilon: float, *, integer: bool | None = None) -> float:
@@ -198,6 +199,7 @@ class Laplace(Additive):
         return max(Fraction(0), below(j, 1) - growth * below(j - shift, 0))
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
+        """Draw discrete Laplace noise of coordinate i; beyond its largest scale, the rounded real noise."""
         if self._scales[i] > MAX_SCALE:
             return super()._integer_noise_one(x, i, source)
         return discrete_laplace_one(max(self._scales[i], MIN_SCALE), source)
@@ -207,6 +209,7 @@ class Laplace(Additive):
         return self._scales[0] > MAX_SCALE / 64
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        """Draw discrete Laplace noise for each integer of ``xs``."""
         return discrete_laplace(max(self._scales[0], MIN_SCALE), xs.size, source)
 
     def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:

@@ -126,4 +126,5 @@ class MixedNoise(ReleasesNumbers):
         return self.mechanism.privacy_curve(epsilon)
 
     def _release(self, value: Any, source: Source | None) -> Any:
+        """Return the value with the noise that was chosen."""
         return covered(self.mechanism.release)(value, source=source)

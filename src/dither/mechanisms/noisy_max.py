@@ -153,10 +153,11 @@ class PermuteAndFlip(NoisyMax):
 
 
 def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the selection probabilities of permute-and-flip from the flip probabilities p, by Gauss-Legendre
-    quadrature.
+    """Return the selection probabilities of permute-and-flip; p has the success probability of each candidate's trial.
 
-    Up to 400 candidates one rule is exact; for more, rules between powers of two down to 1 / size are combined.
+    Candidate i wins with probability ``p_i integral over (0, 1) of product over j != i of (1 - p_j t) dt``, computed by
+    Gauss-Legendre quadrature. Up to 400 candidates one rule is exact for the polynomial; for more, rules between
+    powers of two down to 1 / size are combined.
     """
     if p.size <= 400:
         knots, nodes = np.array([0.0, 1.0]), p.size // 2 + 1

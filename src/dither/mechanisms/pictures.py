@@ -17,6 +17,7 @@ class Pictured:
     """
 
     def _repr_html_(self) -> str:
+        """Return the mechanism for a notebook: its guarantee, the size of its noise, and a picture of its law."""
         return fragment(self)
 
 

@@ -188,6 +188,11 @@ class SelectionMechanism(Pictured):
         others = candidates - sum(count for _, count in near)
 
         def excess(bound: float) -> float:
+            """Return a number that is positive while the expected distance may exceed ``bound``, in units of the scale.
+
+            It is the sum over all candidates of ``(distance - bound) exp(-distance)``, with the distances that make it
+            largest: ``bound + 1`` where nothing is known of a candidate.
+            """
             worst = bound + 1
             gains = [(min(far, worst) - bound) * math.exp(-min(far, worst)) * count for far, count in near]
             return math.fsum([*gains, others * math.exp(-worst)])

@@ -176,7 +176,10 @@ def spacing(scale: float) -> float:
 
 
 def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, source: Source) -> float:
-    """Return the multiple of ``step`` nearest to ``x + scale * Z``, as a float.
+    """Release x: draw Z from the standard ``law`` and return the multiple of ``step`` nearest to ``x + scale * Z``.
+
+    ``step`` is a power of two. x is split into the nearest lattice point and an exact rest, to which the noise is
+    added, so the result is that of exact real numbers, rounded once.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential

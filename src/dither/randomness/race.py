@@ -272,7 +272,11 @@ class _Contest:
 
 
 def _within_reach(words: Words, threshold: float, law: Noise) -> NDArray[np.int64]:
-    """Return the indices of all words whose noise may be ``threshold`` or more, and of few others."""
+    """Return the indices of all words whose noise may be at least ``threshold``, with few others among them.
+
+    A word stands for a uniform number U, and noise of at least t implies ``U <= exp(-t)``, since each of the laws has
+    ``P(Z > t) <= exp(-t)``. The bound is raised by a relative 2^-30 and by 1 to cover rounding.
+    """
     if not threshold > 0:
         return np.arange(words.size)
     limit = np.uint64(min(int(math.exp(-threshold) * (1 + 2.0**-30) * 2.0**63) + 1, MAGNITUDE))
@@ -281,7 +285,11 @@ def _within_reach(words: Words, threshold: float, law: Noise) -> NDArray[np.int6
 
 
 def _possible(words: Words, fixed: Floats, bar: float, law: Noise) -> NDArray[np.bool_]:
-    """Return whether the fixed part of a candidate is high enough for any usual noise, or its noise is unusual."""
+    """Return a mask of the candidates that may reach the ``bar``: a high fixed part, or unusually large noise.
+
+    Noise of 14 or more has probability about 1e-6. A candidate with a fixed part below ``bar - 14`` and less noise
+    cannot reach the bar.
+    """
     possible: NDArray[np.bool_] = fixed >= bar - _RARE
     possible[_within_reach(words, _RARE, law)] = True
     return possible

@@ -66,7 +66,10 @@ def ends(bounds: Any) -> tuple[float, float]:
     lower, upper = arguments.bounds(bounds)
     if not (max(abs(lower), abs(upper)) < 2.0**900 and float(upper) - float(lower) > 2.0**-500):
         raise InvalidArgument(
-            "bounds", "bounds below 1e+270, more than 1e-150 apart", "bounds beyond that", "measure in another unit"
+            "bounds",
+            "bounds below 1e+270 whose difference is above 1e-150",
+            "bounds beyond that",
+            "measure in another unit",
         )
     return float(lower), float(upper)
 
@@ -106,7 +109,7 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
     m, k = _checked_rank(rank, ordered.size), arguments.whole(distance, "distance", 0)
     window = min(k + 1, ordered.size + 1)
     padded = np.concatenate([np.full(window + 1, low), ordered, np.full(window + 1, high)])
-    center = window + m  # the place of x_(m) in `padded`
+    center = window + m  # the index of x_(m) in `padded`
     if k + 1 > window:
         return high - low
     t = np.arange(k + 2)
@@ -134,9 +137,9 @@ def smooth_order(x: Any, rank: int, bounds: Any, beta: float) -> float:
     """Return the beta-smooth sensitivity of the order statistic of this rank, in O(n log n).
 
     ``S = max over i <= m <= j of (x_j - x_i) exp(-beta (j - i - 1))``. For fixed i the best j does not decrease
-    with i (Nissim et al.), so halving the range of i halves the ranges of j: log n levels of n values. Pairs so
-    far apart that even the whole range, times exp(-beta (j - i - 1)), is below what adjacent records give need
-    not be looked at.
+    with i (Nissim et al.), so halving the range of i halves the ranges of j: log n levels of n values. Pairs with
+    so large a j - i that even the whole range, times exp(-beta (j - i - 1)), is below the value of adjacent records
+    need not be examined.
 
     >>> round(smooth_order([1, 2, 4, 8, 16], 3, (0, 100), 1.0), 6)      # (100 - 4) exp(-2)
     12.992187
@@ -280,7 +283,7 @@ def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
 def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
     """Return a beta-smooth bound for the mean without the ``l = floor(trim n)`` smallest and largest records.
 
-    Replacing one record replaces one in the sorted middle and shifts others by one place: the mean moves by at
+    Replacing one record replaces one in the sorted middle and shifts others by one rank: the mean moves by at
     most ``U_0 = (x_(n-l+1) - x_(l)) / (n - 2l)``. ``U_k = (x_(n-l+1+k) - x_(l-k)) / (n - 2l)`` is at least the
     same of any table k records away.
 

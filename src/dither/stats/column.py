@@ -76,7 +76,7 @@ def listed(x: Any) -> Any:
 def known_size(size: int, at_least: int = 1) -> None:
     """Refuse fewer than ``at_least`` records where their number is public, under ReplaceOne.
 
-    ``size`` is the number of records; an error may tell it, as it is public.
+    ``size`` is the number of records; it is public, so the error may contain it.
 
     >>> known_size(1)
     """
@@ -89,14 +89,14 @@ def known_size(size: int, at_least: int = 1) -> None:
         )
 
 
-def total(places: NDArray[np.uint64]) -> int:
-    """Return the sum of unsigned 64-bit ``places`` as a Python int: halves are added separately, so nothing overflows.
+def total(numbers: NDArray[np.uint64]) -> int:
+    """Return the sum of unsigned 64-bit ``numbers`` as a Python int: halves are added separately, so nothing overflows.
 
     The halves are below 2^32, so sums of fewer than 2^32 of them fit 64 bits.
 
     >>> total(np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)) == 2**65 - 2
     True
     """
-    high = int((places >> np.uint64(32)).sum(dtype=np.uint64))
-    low = int((places & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+    high = int((numbers >> np.uint64(32)).sum(dtype=np.uint64))
+    low = int((numbers & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
     return (high << 32) + low

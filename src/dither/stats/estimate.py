@@ -73,7 +73,7 @@ class Estimate:
         return self.uncertainty.half_width(float(self), arguments.confidence(confidence))
 
     def rank_error(self, confidence: float = 0.95) -> float:
-        """Return how many records the rank of a median, minimum or maximum is off at most, with this confidence.
+        """Return the largest error of the rank of a median, minimum or maximum, in records, with this confidence.
 
         >>> import dither as dp
         >>> round(dp.stats.median([1.0, 2.0, 3.0], bounds=(0, 100), epsilon=1).rank_error(), 1)
@@ -141,7 +141,7 @@ class Histogram(ComparedByValue):
     seeded: bool = False
 
     def error(self, confidence: float = 0.95) -> float:
-        """Return the half-width that holds for all bins together."""
+        """Return the half-width within which the noise of all bins lies together, with probability ``confidence``."""
         return float(self.noise.error(confidence, coordinates=self.counts.size, integer=True))
 
     def __iter__(self) -> Any:

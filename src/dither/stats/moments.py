@@ -5,7 +5,7 @@ every sum is a sum of integers: no order of the rows, rounding or overflow can m
 sensitivity that is paid for (Casacuberta, Shoemate, Vadhan and Wagaman 2022).
 
 Where the number of records is public (:data:`~dither.ReplaceOne`), mean and variance get noise directly. Where
-it is private (:data:`~dither.AddRemove`), one idea serves both: with y the place of a record between the
+it is private (:data:`~dither.AddRemove`), one idea serves both: with y the position of a record between the
 bounds, from 0 to 1, the Bernstein polynomials
 
     degree 1:  1 - y,  y                         degree 2:  (1 - y)^2,  2 y (1 - y),  y^2
@@ -25,7 +25,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def noise(
 
 
 def _check_sensitivity(sensitivity: Any) -> None:
-    """Refuse bounds whose sensitivity floats could not represent."""
+    """Refuse bounds whose sensitivity, an exact number, is outside of the range 2^-399 to 2^399 for noise in floats."""
     if not Fraction(1, 1 << 399) < sensitivity < 1 << 399:
         raise InvalidArgument(
             "bounds",
@@ -84,12 +84,12 @@ def _check_sensitivity(sensitivity: Any) -> None:
 
 
 def _name(mechanism: Laplace | MixedNoise) -> str:
-    """Return the name of the law that was used."""
+    """Return the name of the noise that was used: ``"Laplace"`` or, of mixed noise, what it chose."""
     return mechanism.chosen if isinstance(mechanism, MixedNoise) else "Laplace"
 
 
 def _for_population(interval: IntervalKind) -> bool:
-    """Return whether the interval is for the population."""
+    """Return whether ``interval`` is ``"population"``; refuse anything but that and ``"noise"``."""
     if interval not in ("noise", "population"):
         raise InvalidArgument("interval", "'noise' or 'population'", repr(interval), "choose one of them")
     return interval == "population"
@@ -146,7 +146,7 @@ def _declared(x: Any) -> str:
 
 
 def _false(x: Any) -> int:
-    """Return how many entries of a column without a declared type are ``False``; each entry is asked on its own."""
+    """Return how many entries of a column without a declared type are ``False``; 0 for a column with one."""
     if _declared(x) in ("", "object", "Object"):
         return len([item for item in x if isinstance(item, (bool, np.bool_)) and not item])
     return 0
@@ -199,8 +199,8 @@ def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
     ``values`` are the records, which are clipped to ``lower`` and ``upper``.
     """
     result = 0
-    for places in grid.places(values, lower, upper):
-        result += total(places)
+    for positions in grid.positions(values, lower, upper):
+        result += total(positions)
     return result
 
 
@@ -328,19 +328,31 @@ def variance(
     )
 
 
-def _moments(values: Values, lower: float, upper: float) -> tuple[Grid, int, int, int]:
-    """Return the grid of a variance, the number of records, their sum of steps and their sum of squared steps.
+class _GridMoments(NamedTuple):
+    """Exact sums of the records' positions on a grid, counted in steps from the lower bound."""
 
-    ``values`` are the records, which are clipped to ``lower`` and ``upper``; a step is counted from the lower bound.
-    The grid has 2^21 to 2^22 points, so that squares of steps fit 64 bits.
+    grid: Grid
+    records: int
+    """The number of records."""
+    first: int
+    """The sum of the positions."""
+    second: int
+    """The sum of the squared positions."""
+
+
+def _moments(values: Values, lower: float, upper: float) -> _GridMoments:
+    """Return the exact first and second moment of the records on a grid for a variance.
+
+    ``values`` are the records, which are clipped to ``lower`` and ``upper``. The grid has 2^21 to 2^22 points, so that
+    squares of positions fit 64 bits.
     """
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
     _check_sensitivity((grid.width * grid.step) ** 2)
     first, second = 0, 0
-    for places in grid.places(values, lower, upper):
-        first += total(places)
-        second += total(places * places)
-    return grid, values.size, first, second
+    for positions in grid.positions(values, lower, upper):
+        first += total(positions)
+        second += total(positions * positions)
+    return _GridMoments(grid, values.size, first, second)
 
 
 def _from_bernstein_sums(

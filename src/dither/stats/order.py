@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ from dither.validation import as_values
 Category = TypeVar("Category")
 
 _BITS = 30
-_EDGE = math.log(1e6)  # in the rank of an extreme where n is private, the place of ln n
+_EDGE = math.log(1e6)  # stands for ln n in the rank of an extreme where n is private
 _RARE = 28.0  # exp(-28) is about 2^-40, how often a point beyond the window wins
 
 Selected = EstimateInt | EstimateFloat
@@ -55,14 +55,17 @@ QuantileMethod = Literal["exponential", "smooth"]
 
 @dataclass(frozen=True)
 class TargetRank:
-    """The rank w = numerator / unit, and the exponent for one record missed."""
+    """The wanted rank w = numerator / unit, and ``rate``, the exponent of the mechanism for one record missed."""
 
     numerator: int
     unit: int
     rate: Fraction
 
     def miss(self, below: int, up_to: int) -> int:
-        """Return by how many records a point misses the rank: ``unit * max(0, L - w, w - R)``."""
+        """Return ``unit * max(0, L - w, w - R)``: by how many records a point misses the rank, times ``unit``.
+
+        L = ``below`` records lie below the point and R = ``up_to`` at most at it.
+        """
         return builtins.max(0, self.unit * below - self.numerator, self.numerator - self.unit * up_to)
 
 
@@ -85,7 +88,7 @@ def select_position(values: Values, grid: Grid, lower: float, upper: float, targ
     window = math.ceil((math.log(grid.width + 1) + _RARE) / float(target.rate)) + 2
     first, last = builtins.max(middle - window, 0), builtins.min(middle + window, n)
     nearby = values if last - first == n else cast(Values, np.partition(values, [first, last - 1])[first:last])
-    starts, counts, below, up_to = _pieces(np.sort(_places(nearby, grid, lower, upper)), first, grid.width)
+    starts, counts, below, up_to = _pieces(np.sort(_positions(nearby, grid, lower, upper)), first, grid.width)
     misses = np.array([target.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
     while True:
@@ -93,22 +96,33 @@ def select_position(values: Values, grid: Grid, lower: float, upper: float, targ
         position = int(starts[chosen]) + uniform_integer(int(counts[chosen]), source)
         if not (chosen == 0 and first > 0) and not (chosen == counts.size - 1 and last < n):
             return position
-        everywhere = _places(values, grid, lower, upper)
+        everywhere = _positions(values, grid, lower, upper)
         true = target.miss(int((everywhere < position).sum()), int((everywhere <= position).sum()))
         if bool(bernoulli_exp(Fraction(true - int(misses[chosen])) * target.rate / target.unit, 1, source)[0]):
             return position
 
 
-def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[np.int64]:
+def _positions(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[np.int64]:
     """Return the position of each record on the grid, in steps from its lowest point."""
-    parts = list(grid.places(values, lower, upper))
+    parts = list(grid.positions(values, lower, upper))
     return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
 
 
-def _pieces(
-    positions: NDArray[np.int64], first: int, span: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int], list[int]]:
-    """Divide the grid at the sorted positions; return the start, size and ranks L and R of every piece.
+class _Pieces(NamedTuple):
+    """A division of the grid into pieces on which the miss is constant, in increasing order."""
+
+    starts: NDArray[np.int64]
+    """The first position of each piece."""
+    counts: NDArray[np.int64]
+    """The number of positions of each piece."""
+    below: list[int]
+    """The number L of records below each piece."""
+    up_to: list[int]
+    """The number R of records at most at each piece."""
+
+
+def _pieces(positions: NDArray[np.int64], first: int, span: int) -> _Pieces:
+    """Return the pieces into which the sorted positions of records divide the grid.
 
     ``positions`` are those of the records in the window, ``first`` is the number of records before it, and ``span``
     the largest position of the grid. The pieces are what lies before the first position, each distinct position, each
@@ -119,7 +133,7 @@ def _pieces(
     R counts, at the upper end only L.)
     """
     if positions.size == 0:
-        return np.array([0]), np.array([span + 1]), [first], [first]
+        return _Pieces(np.array([0]), np.array([span + 1]), [first], [first])
     distinct, index = np.unique(positions, return_index=True)
     ranks = np.append(index, positions.size) + first
     starts = np.empty(2 * distinct.size + 1, dtype=np.int64)
@@ -131,11 +145,13 @@ def _pieces(
     below, up_to = np.empty_like(starts), np.empty_like(starts)
     below[0::2] = up_to[0::2] = ranks
     below[1::2], up_to[1::2] = ranks[:-1], ranks[1:]
-    return starts, counts, below.tolist(), up_to.tolist()
+    return _Pieces(starts, counts, below.tolist(), up_to.tolist())
 
 
 @dataclass(frozen=True)
 class _Column:
+    """A column that was read, with its grid and the checked arguments of a call."""
+
     values: Values
     grid: Grid
     lower: float
@@ -157,9 +173,12 @@ class _Column:
         grid = Grid.between(lower, upper, _BITS, integers=values.dtype.kind == "i" and upper - lower < 1 << 62)
         return cls(values, grid, lower, upper, neighbors, exact_epsilon, resolved)
 
-    def estimate(self, place: int, rate: Fraction) -> Selected:
-        """Return a selected point of the grid as an estimate in the type of the column."""
-        value = self.grid.value(place)
+    def estimate(self, position: int, rate: Fraction) -> Selected:
+        """Return a selected point of the grid as an estimate: an int for integers on a grid of step 1, else a float.
+
+        ``rate`` is the exponent of the mechanism for one record missed.
+        """
+        value = self.grid.value(position)
         interval = RankInterval(float(rate), self.grid.width + 1, float(self.lower), float(self.upper))
         facts = (PureDP(self.epsilon), self.neighbors, "Exponential", interval, self.source.private)
         if self.grid.step == 1 and self.values.dtype.kind == "i":
@@ -177,7 +196,7 @@ def _share(q: object) -> Fraction:
 
 
 def _target_rank(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> TargetRank:
-    """Return the rank of the q-quantile of n records, with the exponent that costs epsilon."""
+    """Return the rank ``q n`` of the q-quantile, with the exponent ``epsilon / (2 D)`` of the module."""
     sensitivity = builtins.max(q, 1 - q) if neighbors is AddRemove else Fraction(1)
     return TargetRank(q.numerator * n, q.denominator, epsilon / (2 * sensitivity))
 
@@ -318,7 +337,7 @@ def quantiles(
         target = _target_rank(split.at, values.size, epsilon_each, neighbors if single_share else AddRemove)
         grid = column.grid.part(first, last)
         position = first + select_position(values, grid, column.lower, column.upper, target, column.source)
-        below = _places(values, column.grid, column.lower, column.upper) <= position
+        below = _positions(values, column.grid, column.lower, column.upper) <= position
         return (
             column.estimate(position, target.rate),
             (values[below], first, position),

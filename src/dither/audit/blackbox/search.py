@@ -138,7 +138,7 @@ def _with_record(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair
         return Pair(f"{name}, added", base, np.append(base, np.array([value], dtype=base.dtype)))
     changed = base.copy()
     changed[-1] = value
-    return Pair(f"{name}, in the place of another", base, changed)
+    return Pair(f"{name}, replacing a record", base, changed)
 
 
 def multi_row_neighbors(
@@ -158,6 +158,7 @@ def multi_row_neighbors(
     others = [{"id": f"p{i}", "value": low} for i in range(_RECORDS)]
 
     def person(value: Any) -> list[dict[str, Any]]:
+        """Return all rows of the person ``q``, each with this value."""
         return [{"id": "q", "value": value} for _ in range(rows)]
 
     count = "ten" if rows == _ROWS_PER_PERSON else str(rows)

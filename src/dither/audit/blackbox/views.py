@@ -1,4 +1,8 @@
-"""Views of outputs among which the learner chooses.
+"""Outputs of arbitrary type as columns, and views of them among which the learner chooses.
+
+The leaves at one path of the canonical form (:mod:`dither.audit.outputs.canonical`) over many runs form a column of
+numbers or vectors, and a second column of labels holds the kinds of these leaves. Nothing is interpreted here; which
+columns distinguish two data sets is learned in :mod:`dither.audit.blackbox.region`.
 
 A view maps every output to one number or label: the value of a column, one of its bits, its residue, a character of a
 text, the sum of a vector, a projection. Leaks hide where a histogram of the values does not show them:
@@ -17,12 +21,6 @@ on one data set and not on the other.
 that share their noise, so that the difference is exact; four counts whose parity is exact; a whole output that recurs.
 
 The results are only candidates; evidence comes from fresh runs.
-
-Outputs of arbitrary type as columns that can be compared across runs.
-
-The leaves at one path of the canonical form (:mod:`dither.audit.outputs.canonical`) over many runs form a column of
-numbers or vectors, and a second column of labels holds the kinds of these leaves. Nothing is interpreted here; which
-columns distinguish two data sets is learned in :mod:`dither.audit.blackbox.region`.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any
 from zlib import crc32
@@ -67,13 +65,13 @@ class Outputs:
         for name in (*self.constants, *self.columns):
             if name.endswith(" kind"):
                 column = [self.constants[name]] if name in self.constants else self.columns[name]
-                place = name.removesuffix(" kind").partition(" ")[0]
+                path = name.removesuffix(" kind").partition(" ")[0]
                 unknown = {kind for kind in column if kind.startswith(OPAQUE)}
-                kinds |= {f"{kind.removeprefix(OPAQUE)}{f' at {place}' if place else ''}": None for kind in unknown}
+                kinds |= {f"{kind.removeprefix(OPAQUE)}{f' at {path}' if path else ''}": None for kind in unknown}
         return tuple(kinds)
 
     def column(self, name: str) -> Array:
-        """Return the column of that name; a column of missing values if no output has it."""
+        """Return the column of that name, one value per run; a column of missing values if no output has it."""
         if name in self.columns:
             return self.columns[name]
         if name in self.constants:
@@ -140,9 +138,14 @@ def _stacked(columns: list[Array]) -> Array:
     return np.concatenate(columns)
 
 
+def _as_matrix(column: Array) -> Array:
+    """Return a column of numbers or vectors as a matrix: one row per run, one column per coordinate."""
+    return column if column.ndim == 2 else column[:, None]
+
+
 def _padded(column: Array, width: int) -> Array:
     """Pad a column of numbers or vectors with NaN to vectors of the given width."""
-    matrix = column if column.ndim == 2 else column[:, None]
+    matrix = _as_matrix(column)
     if matrix.shape[1] == width:
         return matrix
     return np.hstack([matrix.astype(np.float64), np.full((matrix.shape[0], width - matrix.shape[1]), np.nan)])
@@ -194,8 +197,10 @@ def _numeric(array: Array) -> Array:
 
 
 def _uniform(outputs: list[Any]) -> Array | None:
-    """Return the column for outputs that are all numbers of one type, or vectors of one shape and type; None for
-    others."""
+    """Return the one column of outputs that are all numbers of one type, or vectors of one shape and type, else None.
+
+    It is a shortcut past the canonical form. Other outputs, and integers that no float represents exactly, give None.
+    """
     kinds = set(map(type, outputs))
     if len(kinds) != 1:
         return None
@@ -273,8 +278,8 @@ Floats = NDArray[np.float64]
 _FRACTION_STEPS = 2.0**20
 _NO_BIT = 2000.0
 UNORDERED_TRANSFORMS = frozenset(
-    {"significant bits", "fraction", "kind of number", "place of the largest", "place of the smallest"}
-    | {"bit", "stored bit", "residue", "letter", "parity", "pattern", "hash"}
+    {"significant bits", "fraction", "kind of number", "position of the largest", "position of the smallest"}
+    | {"bit", "stored bit", "hash bit", "residue", "letter", "parity", "pattern", "hash"}
 )
 """Transforms whose order carries no meaning, so that large and small values need not favor different data sets."""
 
@@ -311,7 +316,10 @@ def significant_bits(values: Array) -> Floats:
 
 
 def fraction(values: Array) -> Floats:
-    """Return the fractional part, rounded to about a millionth: integer-valued noise does not hide it."""
+    """Return the fractional part of each number, in [0, 1), rounded to 2^-20.
+
+    Noise in whole numbers leaves it unchanged, so it can reveal the data.
+    """
     with np.errstate(invalid="ignore"):
         return np.rint((values - np.floor(values)) * _FRACTION_STEPS) / _FRACTION_STEPS % 1.0
 
@@ -337,6 +345,7 @@ def _without_warnings(summary: Callable[[Array], Array]) -> Callable[[Array], Fl
     """Return the summary with NaN counted as 0 and floating-point warnings turned off."""
 
     def summarize(matrix: Array) -> Floats:
+        """Return the summary of each row, as floats."""
         with np.errstate(all="ignore"):
             filled = np.where(np.isnan(matrix), 0.0, matrix) if matrix.dtype.kind == "f" else matrix.astype(np.float64)
             return np.asarray(summary(filled), dtype=np.float64)
@@ -354,8 +363,8 @@ VECTOR_SUMMARIES: dict[str, Callable[[Array], Floats]] = {
     "sum": _without_warnings(lambda m: m.sum(axis=1)),
     "largest": _without_warnings(lambda m: m.max(axis=1)),
     "smallest": _without_warnings(lambda m: m.min(axis=1)),
-    "place of the largest": _without_warnings(lambda m: m.argmax(axis=1)),
-    "place of the smallest": _without_warnings(lambda m: m.argmin(axis=1)),
+    "position of the largest": _without_warnings(lambda m: m.argmax(axis=1)),
+    "position of the smallest": _without_warnings(lambda m: m.argmin(axis=1)),
     "l1 norm": _without_warnings(lambda m: np.abs(m).sum(axis=1)),
     "l2 norm": _without_warnings(lambda m: np.sqrt((m * m).sum(axis=1))),
     "number of zeros": _without_warnings(lambda m: (m == 0).sum(axis=1)),
@@ -378,29 +387,6 @@ _MIN_VIOLATION_RATE = 0.05
 _MOST_PARITIES = 3
 
 
-@dataclass(frozen=True)
-class Bit:
-    """Bit ``number`` of a coordinate: of its integer part or, if ``stored``, of its representation in memory."""
-
-    column: str
-    index: int | None
-    number: int = 0
-    stored: bool = False
-
-    def __call__(self, outputs: Outputs) -> Bits:
-        """Return the bit of each run, 0 or 1."""
-        column = outputs.column(self.column)
-        if column.dtype == object:
-            return np.fromiter((label_hash(label) >> self.number & 1 for label in column), np.uint8, column.size)
-        return bit(coordinate(column, self.index), self.number, stored=self.stored)
-
-    @property
-    def name(self) -> str:
-        """Return a description for reports."""
-        index = "" if self.index is None else f"[{self.index}]"
-        return f"bit {self.number} of {self.column or 'output'}{index}"
-
-
 @lru_cache(maxsize=1 << 16)
 def label_hash(label: str) -> int:
     """Return a hash of a label that is identical in all processes.
@@ -420,7 +406,7 @@ def coordinate(column: Array, index: int | None) -> Array:
 
 
 def integer_part(values: Array) -> NDArray[np.int64]:
-    """Return the integer part; 0 for values that have none.
+    """Return the integer part of each number, rounded down; 0 for NaN, infinities and sizes from 2^62 on.
 
     >>> integer_part(np.array([2.5, -0.5, np.nan])).tolist()
     [2, -1, 0]
@@ -433,7 +419,7 @@ def integer_part(values: Array) -> NDArray[np.int64]:
 
 
 def _stored_words(values: Array) -> NDArray[np.int64]:
-    """Return the 64 bits of each number in memory, as integers."""
+    """Return the 64 bits of each number in memory, read as a signed integer."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64, copy=False)
     return np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
@@ -450,7 +436,7 @@ def bit(values: Array, number: int, *, stored: bool = False) -> Bits:
 
 
 def residues(values: Array, modulus: int) -> NDArray[np.int64]:
-    """Return the integer part modulo ``modulus``.
+    """Return the remainder of the integer part of each number modulo ``modulus``, from 0 to ``modulus - 1``.
 
     >>> residues(np.array([8, -1]), 7).tolist()
     [1, 6]
@@ -459,8 +445,10 @@ def residues(values: Array, modulus: int) -> NDArray[np.int64]:
 
 
 def chi_square_score(codes: Array, labels: Labels) -> float:
-    """Return the chi-square statistic for small integer codes on the two data sets, standardized by its mean and
-    deviation.
+    """Return the chi-square statistic of a test that small integer codes have one distribution on both data sets.
+
+    It is standardized by its mean and deviation under that hypothesis, ``(chi^2 - d) / sqrt(2 d)`` with d one less than
+    the number of codes that occur; 0 if there is one code only, or no run of one data set.
 
     >>> chi_square_score(np.array([0, 1] * 50), np.array([False, True] * 50)) > 10
     True
@@ -533,9 +521,9 @@ def constant_parities(matrix: Bits, labels: Labels) -> list[list[int]]:
     """Return at most three sets of columns whose parity is constant on one data set and not on the other.
 
     ``matrix`` has a row of bits for each run. The sets are the null space modulo 2 of the runs on either data set, with
-    a column of ones for parities that are always odd; 40 more rows than columns are required, so that chance relations
-    have probability at most about 2^-40. Sets are ordered by how often the other data set violates them, which must be
-    in more than 5 % of its runs.
+    a column of ones for parities that are always odd; 40 more rows than columns are required, so that independent bits
+    satisfy some relation with probability at most about 2^-40. Sets are ordered by how often the other data set
+    violates them, which must be in more than 5 % of its runs.
 
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(60_000) % 2).astype(np.uint8).reshape(600, 100)
@@ -667,45 +655,28 @@ class JointSummary(OutputView):
 
 
 @dataclass(frozen=True)
-class _BitView(OutputView):
-    """A function of several bits of an output; its values are codes without an order."""
+class BitCombination(OutputView):
+    """Several bits, each a :class:`View`, as one code without an order."""
 
-    bits: tuple[Bit, ...]
+    transform: str
+    """``"parity"``: the sum of the bits modulo 2; ``"pattern"``: the bits read as one binary number, lowest first."""
+    bits: tuple[View, ...]
 
     @property
     def name(self) -> str:
         """Return a description for reports."""
         return f"{self.transform} of {_listed([bit.name for bit in self.bits])}"
 
-
-class Parity(_BitView):
-    """The parity of several bits: the remainder of their sum modulo 2."""
-
-    transform = "parity"
-
     def __call__(self, outputs: Outputs) -> Array:
-        """Return the parity of each run, 0 or 1."""
-        result = np.zeros(outputs.size, dtype=np.uint8)
-        for bit in self.bits:
-            result ^= bit(outputs)
-        return result.astype(np.float64)
-
-
-class Pattern(_BitView):
-    """Several bits, read as one binary number."""
-
-    transform = "pattern"
-
-    def __call__(self, outputs: Outputs) -> Array:
-        """Return the binary number of each run."""
-        result = np.zeros(outputs.size)
-        for index, bit in enumerate(self.bits):
-            result += bit(outputs) * float(1 << index)
-        return result
+        """Return the parity (0 or 1) or the binary number of each run."""
+        total = np.zeros(outputs.size)
+        for position, bit in enumerate(self.bits):
+            total += bit(outputs) * (1.0 if self.transform == "parity" else 2.0**position)
+        return total % 2 if self.transform == "parity" else total
 
 
 def _listed(names: list[str]) -> str:
-    """Return the first four names, and how many more there are."""
+    """Return the first four names as a list in words, with the number of those left out."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -725,23 +696,28 @@ class Digest(OutputView):
         return f"{self.transform} of {self.subject}"
 
     def __call__(self, outputs: Outputs) -> Array:
-        """Return the hash of each run: a multilinear hash of the columns' words, cut to the 53 bits of a float."""
+        """Return a 53-bit hash of all the columns for each run, as a float; runs with equal hashes recur as a whole.
+
+        It is a multilinear hash: every word is mixed, multiplied by an odd factor that depends on its position, and
+        added modulo 2^64.
+        """
         total = np.zeros(outputs.size, dtype=np.uint64)
         for index, (name, width) in enumerate(self.columns):
             column = outputs.column(name)
             if column.dtype == object:
                 words = np.fromiter((label_hash(label) for label in column), np.uint64, column.size)[:, None]
             else:
-                matrix = column if column.ndim == 2 else column[:, None]
-                words = matrix[:, :width].astype(np.float64).view(np.uint64)
+                words = _as_matrix(column)[:, :width].astype(np.float64).view(np.uint64)
             factors = _splitmix64(np.arange(words.shape[1], dtype=np.uint64) + np.uint64(index << 32)) | np.uint64(1)
             total += (_splitmix64(words) * factors).sum(axis=1, dtype=np.uint64)
         return (_splitmix64(total) >> np.uint64(11)).astype(np.float64)
 
 
 def _splitmix64(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the finalizer of SplitMix64, a bijection of 64-bit words in which every input bit affects every output
-    bit."""
+    """Return each 64-bit word mixed by SplitMix64 (Steele, Lea and Flood 2014).
+
+    The mixing is a bijection in which every bit of the input affects every bit of the result.
+    """
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -757,7 +733,7 @@ def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array
     if len(positions) > 1:
         yield from _projections(outputs, labels, positions)
     yield from _parities(outputs, labels, columns, positions)
-    widths = tuple((name, column.shape[1] if column.ndim == 2 else 1) for name, column in columns)
+    widths = tuple((name, _as_matrix(column).shape[1]) for name, column in columns)
     if len(widths) > 1 or (widths and widths[0][1] > 1):
         yield Digest(widths, "the whole output")
     text_columns = tuple((name, 1) for name, column in columns if column.dtype == object)
@@ -784,10 +760,10 @@ def _parts(widths: tuple[tuple[str, int], ...]) -> dict[str, list[tuple[str, int
 
 
 def _positions(numeric: list[tuple[str, Array]]) -> Iterator[Position]:
-    """Yield the numeric columns and coordinates of vectors, up to a total number."""
+    """Yield the positions of the first 256 numbers in an output: a column, and the index in it if it has vectors."""
     remaining = _MAX_POSITIONS
     for name, column in numeric:
-        width = column.shape[1] if column.ndim == 2 else 1
+        width = _as_matrix(column).shape[1]
         yield from ((name, index if column.ndim == 2 else None) for index in range(min(width, remaining)))
         remaining -= min(width, remaining)
 
@@ -827,23 +803,24 @@ def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ..
 
 def _parities(
     outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]], positions: tuple[Position, ...]
-) -> Iterator[Parity | Pattern]:
+) -> Iterator[BitCombination]:
     """Yield parities of bits that distinguish the data sets on a sample of the runs, and a pattern of bits.
 
-    ``columns`` are the named parts of the outputs, of which texts give a hashed bit each, and ``positions`` the numbers
-    in them, which give low bits of the integer part and, for the first eight, all 52 stored bits of the mantissa. Bits
-    that do not vary in the sample are left out.
+    ``columns`` are the named parts of the outputs, of which texts give one bit of their hash each. ``positions`` are
+    the numbers in them, which give the low bits of the integer part and, for the first eight, the 52 bits of the
+    mantissa. Bits that do not vary in the sample are left out.
     """
     step = max(1, labels.size // _SCREENED_RUNS)
     sample, chosen = outputs.select(np.arange(0, labels.size, step)), labels[::step]
     text_names = [name for name, column in columns if column.dtype == object][:_MAX_POSITIONS]
-    candidates = [Bit(name, index) for name, index in positions] + [Bit(name, None) for name in text_names]
-    candidates += [Bit(name, index, number) for number in range(1, _INTEGER_BITS) for name, index in positions]
-    candidates += [Bit(name, index, number, True) for name, index in positions[:8] for number in range(52)]
-    varying: list[Bit] = []
+    candidates = [View(name, "bit", index) for name, index in positions]
+    candidates += [View(name, "hash bit") for name in text_names]
+    candidates += [View(name, "bit", index, n) for n in range(1, _INTEGER_BITS) for name, index in positions]
+    candidates += [View(name, "stored bit", index, n) for name, index in positions[:8] for n in range(52)]
+    varying: list[View] = []
     bit_columns: list[Array] = []
     for bit in candidates[: 4 * _MAX_BITS]:
-        column = bit(sample)
+        column = bit(sample).astype(np.uint8)
         if column.min(initial=1) < column.max(initial=0):
             varying.append(bit)
             bit_columns.append(column)
@@ -853,8 +830,9 @@ def _parities(
         return
     matrix = np.stack(bit_columns, axis=1)
     for result in (strongest_parities(matrix, chosen), constant_parities(matrix, chosen)):
-        yield from (Parity(tuple(varying[index] for index in subset)) for subset in result if len(subset) > 1)
-    yield Pattern(tuple(varying[:_PATTERN]))
+        chosen_bits = [tuple(varying[index] for index in subset) for subset in result]
+        yield from (BitCombination("parity", bits) for bits in chosen_bits if len(bits) > 1)
+    yield BitCombination("pattern", tuple(varying[:_PATTERN]))
 
 
 _MANY_COLUMNS = 12
@@ -874,16 +852,14 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 class View(OutputView):
     """One transform of one column.
 
-    ``weights`` defines a projection and ``index`` selects a coordinate. ``number`` is the bit, the modulus, or the
-    position of a character, word or number within a text.
+    ``index`` selects a coordinate of a vector. ``number`` is the bit, the modulus, or the position of a character, word
+    or number within a text.
     """
 
     column: str
     transform: str = "value"
     index: int | None = None
-    weights: tuple[float, ...] = ()
     number: int = 0
-    training_runs: int = 0
 
     @property
     def name(self) -> str:
@@ -892,7 +868,8 @@ class View(OutputView):
         if self.column.startswith(" "):  # a property of the output as a whole
             column = f"output{self.column}"
         index = "" if self.index is None else f"[{self.index}]"
-        transform = f"{self.transform} {self.number}" if self.transform in _NUMBERED else self.transform
+        is_numbered = self.transform in _NUMBERED or self.transform in _TEXT
+        transform = f"{self.transform} {self.number}" if is_numbered else self.transform
         return f"{column}{index}" if self.transform == "value" else f"{transform} of {column}{index}"
 
     def __call__(self, outputs: Outputs) -> Array:
@@ -902,23 +879,17 @@ class View(OutputView):
             return _TEXT[self.transform](column, self.number) if self.transform in _TEXT else column
         if self.transform in _TEXT:
             return np.full(outputs.size, np.nan)
-        if self.transform == "projection":
-            return _projection(column, self.weights)
         if self.transform in VECTOR_SUMMARIES:
-            return VECTOR_SUMMARIES[self.transform](column if column.ndim == 2 else column[:, None])
+            return VECTOR_SUMMARIES[self.transform](_as_matrix(column))
         if self.index is not None:
             column = coordinate(column, self.index)
         elif column.ndim == 2:  # a vector in place of a number
             column = np.full(outputs.size, np.nan)
-        if self.transform in ("bit", "stored bit"):
-            return bit(column, self.number, stored=self.transform == "stored bit").astype(np.float64)
-        if self.transform == "residue":
-            return residues(column, self.number).astype(np.float64)
-        return (
-            NUMBER_TRANSFORMS[self.transform](column)
-            if self.transform in NUMBER_TRANSFORMS
-            else column.astype(np.float64)
-        )
+        if self.transform in _NUMBERED:
+            return _NUMBERED[self.transform](column, self.number).astype(np.float64)
+        if self.transform in NUMBER_TRANSFORMS:
+            return NUMBER_TRANSFORMS[self.transform](column)
+        return column.astype(np.float64)
 
 
 def _character(column: Array, number: int) -> Array:
@@ -946,19 +917,27 @@ def _number_in_text(column: Array, number: int) -> Array:
     return result
 
 
-_TEXT = {"letter": _character, "word": _word, "number in the text": _number_in_text}
-_NUMBERED = {"bit", "stored bit", "residue", *_TEXT}
+def _hash_bit(column: Array, number: int) -> Array:
+    """Return bit ``number`` of the hash of each text, 0 or 1."""
+    return np.array([float(label_hash(text) >> number & 1) for text in column])
 
 
-def _projection(column: Array, weights: tuple[float, ...]) -> Floats:
-    """Return the inner product of each vector with the weights; what is not finite counts as 0."""
-    matrix = np.nan_to_num((column if column.ndim == 2 else column[:, None]).astype(np.float64), posinf=0.0, neginf=0.0)
-    width = min(matrix.shape[1], len(weights))
-    return np.asarray(matrix[:, :width] @ np.asarray(weights[:width]), dtype=np.float64)
+_TEXT = {"letter": _character, "word": _word, "number in the text": _number_in_text, "hash bit": _hash_bit}
+"""Transforms of a column of texts and a number: the position in the text, or the bit."""
+_NUMBERED: dict[str, Callable[[Array, int], Array]] = {
+    "bit": bit,
+    "stored bit": partial(bit, stored=True),
+    "residue": residues,
+}
+"""Transforms of a column of numbers and a number: the bit, or the modulus."""
 
 
 def views(outputs: Outputs, labels: Labels) -> Iterator[OutputView]:
-    """Yield the views worth trying."""
+    """Yield the views worth trying: of each column that varies, at most 60 of them, and of all columns jointly.
+
+    If there are more columns, those are examined that separate the two data sets best; ``labels`` are True for runs on
+    the neighbor.
+    """
     columns = [(name, column) for name, column in outputs.columns.items() if _is_varying(column)]
     transforms = NUMBER_TRANSFORMS if len(columns) <= _MANY_COLUMNS else ("kind of number",)
     ranked = columns
@@ -986,7 +965,7 @@ def _is_varying(column: Array) -> bool:
     return bool(len(words)) and bool((words != words[0]).any())
 
 
-def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
+def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[OutputView]:
     """Yield views of a column of vectors: summaries, a projection, its strongest coordinates and their bits.
 
     ``name`` is that of ``column``, which has a row for each run. The projection weights each coordinate by its
@@ -1002,7 +981,8 @@ def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
         mean_difference = _mean(numbers[first]) - _mean(numbers[~first])
         weights = np.nan_to_num(mean_difference / numbers.var(axis=0), posinf=0.0, neginf=0.0)
     if weights.any():
-        yield View(name, "projection", weights=tuple(weights.tolist()), training_runs=training_runs)
+        positions = tuple((name, index) for index in range(column.shape[1]))
+        yield JointSummary(positions, "projection", tuple(weights.tolist()), training_runs)
     strongest = np.argsort(-_separation(column, labels), kind="stable")[:_MAX_COORDINATES].tolist()
     for index in strongest:
         yield View(name, index=index)
@@ -1085,7 +1065,7 @@ def _separation(column: Array, labels: Labels) -> Floats:
         codes = np.fromiter((label_hash(label) & 1023 for label in column), np.int64, column.size)
         first, second = (np.bincount(codes[chosen], minlength=codes.max() + 1) for chosen in (labels, ~labels))
         return np.array([np.abs(first / max(1, first.sum()) - second / max(1, second.sum())).sum()])
-    matrix = (column if column.ndim == 2 else column[:, None]).astype(np.float64)
+    matrix = _as_matrix(column).astype(np.float64)
     numbers = np.nan_to_num(matrix, posinf=0.0, neginf=0.0)
     with np.errstate(all="ignore"):
         deviations = np.abs(numbers - np.median(numbers, axis=0))  # the noise may differ where the mean does not

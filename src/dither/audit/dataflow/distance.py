@@ -3,10 +3,10 @@
 A ratio above 1 means that the declared sensitivity is wrong. The privacy cost of a release for this particular pair of
 inputs is bounded by an epsilon, the square of a Gaussian mu, and a delta, all of which add up over releases.
 
-The distance of two courses of a series on a table is over all of its periods, not one release at a time. What a series
-declares is a schema of participation: one person moves what is measured in at most k periods, any two of them at least
-b apart, in each by at most the l1 norm of every aggregate. A release that keeps within the norm of each period and not
-within the schema is a leak that no single release shows.
+The distance of two histories of a series on a table is over all of its periods, not one release at a time. A series
+declares a participation schema: one person changes its input in at most k periods, any two of them separated by at
+least b, and in each period by at most the declared l1 sensitivity of every aggregate. Releases that respect the
+sensitivity in each period but violate the schema are a leak that no single release shows.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class InputChange:
 
 @singledispatch
 def input_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change between the arguments ``one`` and ``other`` of a release of a supported mechanism.
+    """Return how far one release's input differs between two neighbors, and bounds on what that difference costs.
+
+    ``one`` and ``other`` are the arguments of the release on the two data sets, by parameter name.
 
     Implementations raise :class:`ShapeMismatch` where the arguments differ in something that no noise covers.
     """
@@ -113,63 +115,55 @@ def _additive_change(mechanism: Additive, one: Arguments, other: Arguments) -> I
 
 @input_change.register
 def _bounded_change(mechanism: BoundedLaplace, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the one number, which costs the whole guarantee."""
+    """Return the change of the answer in units of the sensitivity; any change costs the whole guarantee."""
     (change,) = _coordinate_changes(one["value"], other["value"])
-    ratio = float(change / Fraction(mechanism.sensitivity))
-    return InputChange(ratio, *_full_guarantee(mechanism, ratio))
+    return _change_at_full_cost(mechanism, float(change / Fraction(mechanism.sensitivity)))
 
 
 @input_change.register
 def _response_change(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputChange:
-    """Return the number of reports whose true category differs between ``one`` and ``other``, as the ratio.
-
-    The sensitivity of randomized response is one report, and each costs the whole epsilon.
-    """
+    """Return the number of reports whose true category differs between ``one`` and ``other``, as the ratio."""
     _same_container(one["value"], other["value"])
     first, second = (np.atleast_1d(np.asarray(item["value"], dtype=object)) for item in (one, other))
-    if first.shape != second.shape:
-        raise ShapeMismatch("as many reports")
-    ratio = int(np.sum(first != second))
+    return _report_change(mechanism, first.tolist(), second.tolist())
+
+
+def _report_change(mechanism: Any, one: list[Any], other: list[Any]) -> InputChange:
+    """Return the number of reports whose true value differs, as the ratio.
+
+    ``one`` and ``other`` have the true value of each report on the two data sets. The sensitivity of a local protocol
+    is one report, and each that differs costs the whole epsilon.
+    """
+    if len(one) != len(other):
+        raise ShapeMismatch("the same number of reports")
+    ratio = sum(a != b for a, b in zip(one, other, strict=True))
     return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
 
 
 @input_change.register(LocalProtocol)
 def _local_change(mechanism: LocalProtocol[Any], one: Arguments, other: Arguments) -> InputChange:
-    """Return the number of reports whose encoded value differs between ``one`` and ``other``, as the ratio.
-
-    The sensitivity of a local protocol is one report, and each costs the whole epsilon.
-    """
-    first, second = mechanism.encode(one["values"]), mechanism.encode(other["values"])
-    if first.shape != second.shape:
-        raise ShapeMismatch("as many reports")
-    ratio = int(np.count_nonzero((first != second).reshape(len(first), -1).any(axis=1)))
-    return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
+    """Return the number of reports whose encoded value differs between ``one`` and ``other``, as the ratio."""
+    return _report_change(mechanism, *(mechanism.encode(item["values"]).tolist() for item in (one, other)))
 
 
 @input_change.register
 def _sets_change(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
-    """Return the number of reports whose set differs between ``one`` and ``other``, as the ratio.
+    """Return the number of reports whose set of items differs between ``one`` and ``other``, as the ratio."""
 
-    The sensitivity of a local protocol is one report, and each costs the whole epsilon.
-    """
+    def codes(items: Any) -> frozenset[int]:
+        """Return the codes of the items of one person's set."""
+        return frozenset(mechanism.encode(list(items)).tolist() if len(items) else ())
 
-    def codes(own: Any) -> frozenset[int]:
-        return frozenset(mechanism.encode(list(own)).tolist() if len(own) else ())
-
-    first, second = ([*map(codes, item["values"])] for item in (one, other))
-    if len(first) != len(second):
-        raise ShapeMismatch("as many reports")
-    ratio = sum(a != b for a, b in zip(first, second, strict=True))
-    return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
+    return _report_change(mechanism, *([*map(codes, item["values"])] for item in (one, other)))
 
 
 @input_change.register(SelectionMechanism)
 @input_change.register(TopK)
 def _score_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the scores from ``one`` to ``other``: of candidates, of all integers, or of an interval.
+    """Return the largest change of a score from ``one`` to ``other``, in units of the sensitivity.
 
-    Scores that are a function of integers are compared on a range around both centers. The largest rise and the largest
-    fall are given to :func:`_selection_change`, which relates them to the sensitivity.
+    The scores are those of candidates, of all integers, or of an interval. Scores that are a function of integers are
+    compared on a range around both centers.
     """
     if "score" in one:  # over all integers
         centers = one["center"], other["center"]
@@ -182,7 +176,7 @@ def _score_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChan
             raise ShapeMismatch("the same candidates")
         scores = [np.asarray(item["scores"]) for item in (one, other)]
         if len(scores[0]) != len(scores[1]):
-            raise ShapeMismatch("as many candidates")
+            raise ShapeMismatch("the same number of candidates")
         if all(
             item.dtype.kind in "iu" and item.size and -_SMALL < item.min() <= item.max() < _SMALL for item in scores
         ):
@@ -197,8 +191,9 @@ def _score_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChan
 
 
 def _selection_change(mechanism: Any, up: float, down: float) -> InputChange:
-    """Return the change of scores that rise by at most ``up`` and fall by at most ``down``; monotone ones may do one
-    only.
+    """Return the change, in units of the sensitivity, of scores that rise by up to ``up`` and fall by up to ``down``.
+
+    Scores that are declared monotone all move in one direction, so for them rise and fall add up.
     """
     distance = up + down if mechanism.monotone else max(up, down)
     ratio = distance / float(mechanism.sensitivity)
@@ -218,14 +213,14 @@ def _smooth_change(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> 
         raise ShapeMismatch("the same public width")
     distance = 0.0 if change == 0 else (float(change / sizes[0]) if sizes[0] else math.inf)
     spread = 0.0 if sizes[0] == sizes[1] else (math.log(sizes[1] / sizes[0]) / mechanism.beta if sizes[0] else math.inf)
-    return InputChange(max(distance, spread), *_full_guarantee(mechanism, max(distance, spread)))
+    return _change_at_full_cost(mechanism, max(distance, spread))
 
 
 @input_change.register
 def _proposed_change(mechanism: ProposeTestRelease, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the distance or, where the test can pass, of the answer in units of the bound.
+    """Return the larger of the change of the distance and, where the test can pass, that of the answer over the bound.
 
-    The larger of the two is the ratio, at most 1 for neighbors. Any change costs the whole guarantee of the mechanism.
+    It is at most 1 for neighbors. Any change costs the whole guarantee of the mechanism.
     """
     change = abs(_number(one["value"]) - _number(other["value"]))
     # where some neighbor is farther away than the bound, the distance is 0
@@ -233,7 +228,7 @@ def _proposed_change(mechanism: ProposeTestRelease, one: Arguments, other: Argum
     ratio = max(
         abs(one["distance"] - other["distance"]), float(change / Fraction(mechanism.bound)) if test_passes else 0.0
     )
-    return InputChange(ratio, *_full_guarantee(mechanism, ratio))
+    return _change_at_full_cost(mechanism, ratio)
 
 
 @input_change.register
@@ -246,7 +241,10 @@ def _threshold_change(mechanism: SparseVector, one: Arguments, other: Arguments)
 
 @input_change.register
 def _question_change(session: SparseVectorSession, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of a question or its answer in units of the sensitivity; its cost was charged at the start."""
+    """Return the change of a session's question, or of its noisy answer, in units of the sensitivity, at no cost.
+
+    The whole session was charged when it started.
+    """
     changes = [abs(change) for change in _query_changes(one, other)]
     return InputChange(float(max(changes) / Fraction(session.mechanism.sensitivity)))
 
@@ -260,10 +258,10 @@ def _query_changes(one: Arguments, other: Arguments) -> list[Fraction]:
 
 
 def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """Return the range of the changes of all queries in a session, in units of the sensitivity.
+    """Return the range of the signed changes of all questions in a session, in units of the sensitivity.
 
-    Above 1, queries that are declared monotone do not all move in one direction. It is 0 for sessions that are not
-    monotone.
+    ``queries`` has the arguments of every question on both data sets. Questions that are declared monotone move in one
+    direction, each by at most the sensitivity, so a range above 1 violates the declaration. 0 for other sessions.
     """
     if not session.mechanism.monotone:
         return 0.0
@@ -273,12 +271,12 @@ def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arg
 
 @input_change.register
 def _keys_change(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the counts of common keys, and of those that only one data set has.
+    """Return the change of the groups of a table with private keys, where a key is released if enough people have it.
 
-    ``lines`` of the arguments have the numbers of each key, and ``noises`` the noise of each of these numbers; a key is
-    released if its number of people is large enough. The ratio is the largest of: keys of one data set only, in units
-    of the groups that a person may be in; their number of people; and the change of any number of a common key. A key
-    of one data set only is released with probability at most delta / groups.
+    ``lines`` of the arguments have the numbers of each key, and ``noises`` the noise of each of these numbers. The
+    ratio is the largest of three: the number of keys that only one data set has, over the groups that a person may be
+    in; the number of people of such a key, which is 1 between neighbors; and the change of any number of a common key.
+    A key of one data set only is released with probability at most delta / groups.
     """
     first, second, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))
@@ -314,10 +312,11 @@ def _top_keys_change(mechanism: TopKeys, one: Arguments, other: Arguments) -> In
 
 @input_change.register
 def _marginals_change(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """Return the largest l1 norm of a table's change, which is declared, and the squared distance of the residuals.
+    """Return the largest change of a published table of counts, over the declared contribution of one person.
 
-    The ratio is the norm in units of the declared contribution of a person. The cost is that of the noise, which is
-    added to the residuals. A ratio above 1 is returned as clearly above 1, however little it exceeds it.
+    The change of a table is measured in the l1 norm. Noise is added to the residuals (contrasts) of the tables, so the
+    cost is the squared distance of the residuals in units of their noise, a mu squared. Counts are whole numbers, so
+    a ratio above 1 is no rounding error: it is raised above the tolerance.
     """
     first, second = one["counts"], other["counts"]
     if [*first] != [*second] or any(np.shape(first[levels]) != np.shape(second[levels]) for levels in first):
@@ -333,7 +332,7 @@ def _marginals_change(mechanism: MarginalMechanism, one: Arguments, other: Argum
 
 @input_change.register
 def _series_change(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of one advance of a series; :func:`series_ratio` looks at all of them together."""
+    """Return the change of one call of ``advance``; :func:`series_ratio` takes all calls of a series together."""
     if np.shape(one["increments"]) != np.shape(other["increments"]):
         raise ShapeMismatch("the same periods")
     return InputChange(series_ratio(mechanism, [(one, other)]))
@@ -344,21 +343,20 @@ def _request_change(mechanism: Request, one: Arguments, other: Arguments) -> Inp
     """Return the number of records that a function of records gains or loses: one between neighbors."""
     first, second = (_records(next(iter(item.values()))) for item in (one, other))
     removed, added = sum((Counter(first) - Counter(second)).values()), sum((Counter(second) - Counter(first)).values())
-    ratio = max(removed, added)
     if difference(*(dict(list(item.items())[1:]) for item in (one, other))) is not None:
         raise ShapeMismatch("the same public arguments")
-    return InputChange(ratio, *_full_guarantee(mechanism, ratio))
+    return _change_at_full_cost(mechanism, max(removed, added))
 
 
-def _full_guarantee(mechanism: Any, ratio: float) -> tuple[float, float, float]:
-    """Return the whole guarantee as (epsilon, mu squared, delta), or zeros if the input did not change (``ratio`` 0).
+def _change_at_full_cost(mechanism: Any, ratio: float) -> InputChange:
+    """Return a change of ``ratio`` that costs the whole guarantee, or nothing if the input did not change (ratio 0).
 
     It is for mechanisms whose cost of a smaller change is not computed.
     """
     if ratio == 0:
-        return 0.0, 0.0, 0.0
-    numbers = [float(number) for number in mechanism.guarantee.exact]
-    return numbers[0], 0.0, numbers[1] if len(numbers) > 1 else 0.0
+        return InputChange(ratio)
+    epsilon, *delta = (float(number) for number in mechanism.guarantee.exact)
+    return InputChange(ratio, epsilon, delta=sum(delta))
 
 
 def _records(x: Any) -> list[Any]:
@@ -373,7 +371,7 @@ def _records(x: Any) -> list[Any]:
 
 
 def _number(value: Any) -> Fraction:
-    """Return one exact number; anything else is refused."""
+    """Return a single number exactly; raise ShapeMismatch for anything else."""
     result = scalar(value)
     if result is None:
         raise ShapeMismatch("one number")
@@ -381,7 +379,10 @@ def _number(value: Any) -> Fraction:
 
 
 def _coordinate_changes(one: Any, other: Any) -> list[Fraction]:
-    """Return the absolute change of every coordinate."""
+    """Return the absolute difference of every coordinate, exactly; two single numbers have one coordinate.
+
+    Raises ShapeMismatch where the container, the number of coordinates or the type of a number differs.
+    """
     if (scalar(one) is None) != (scalar(other) is None):
         raise ShapeMismatch("numbers in both runs, or vectors in both")
     _same_container(one, other)
@@ -399,15 +400,10 @@ def _coordinates(value: Any) -> list[Any]:
     if single is not None:
         return [single]
     numbers = value if isinstance(value, (list, tuple)) else np.asarray(value).ravel().tolist()
-    return [_released_number(number) for number in numbers]
-
-
-def _released_number(value: Any) -> Any:
-    """Return one number in the type in which a mechanism releases it; anything else is refused."""
-    number = scalar(value)
-    if number is None:
+    released = [scalar(number) for number in numbers]
+    if None in released:
         raise ShapeMismatch("numbers")
-    return number
+    return released
 
 
 def _same_container(one: Any, other: Any) -> None:
@@ -425,7 +421,10 @@ def _same_container(one: Any, other: Any) -> None:
 
 
 def _strict_ratio(changes: Sequence[Fraction], ratio: float, beyond: bool) -> float:
-    """Return the ratio, raised above the tolerance if it exceeds 1 for integers, which are not rounded."""
+    """Return ``ratio``, raised above the tolerance for rounding if it exceeds 1 (``beyond``) and all changes are whole.
+
+    Whole numbers are not rounded, so any excess over 1 is real.
+    """
     return max(ratio, 1 + 2 * ROUNDING) if beyond and all(change.denominator == 1 for change in changes) else ratio
 
 
@@ -435,6 +434,7 @@ def _square_root(square: Fraction | int) -> float:
 
 
 def _largest(ratios: Sequence[Fraction]) -> float:
+    """Return the largest ratio; 0 if there are none."""
     return float(max(ratios, default=Fraction(0)))
 
 
@@ -467,9 +467,11 @@ def _coefficients(coefficients: Sequence[float]) -> list[float]:
 
 
 def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """Return how far all releases of a series moved its input, in units of what the participation schema allows.
+    """Return how far the input of a series moved over all its releases, relative to the declared participation schema.
 
-    The ratio is the largest of three: of the number of periods, of their separation, and of the l1 norm in one period.
+    ``releases`` are the arguments on both data sets, in order. The result is the largest of three ratios: periods that
+    changed over the largest number allowed, the separation required over the smallest that occurred, and the l1 norm
+    of the change in one period over the sensitivity. Above 1 the schema is violated.
     """
     plan = mechanism.plan
     change = np.concatenate([np.asarray(a["increments"]) - np.asarray(b["increments"]) for a, b in releases])

@@ -225,7 +225,10 @@ class _Varying:
         return _RELEASE in self._ends
 
     def covers(self, location: _Location) -> bool:
-        """Return whether a release, or whether an error is raised, varies between runs on one data set."""
+        """Return whether a finding at this location is explained by what varies between runs on one data set.
+
+        The location is that of a release, or of whether an error is raised; for leaves of an output see :meth:`leaf`.
+        """
         name, where = location
         if name == _RELEASE:
             return location in self._locations or int(where) >= self._ends.get(_RELEASE, int(where) + 1)
@@ -251,7 +254,10 @@ class _Outcome:
 
 
 class _Run(NamedTuple):
-    """How far the input of each release moved, and what a run gave: None if its releases do not correspond."""
+    """One replayed run: the ratio of each release's input change to its sensitivity, and the outcome.
+
+    The outcome is None if the releases do not correspond to the record.
+    """
 
     moved: list[float]
     outcome: _Outcome | None
@@ -266,7 +272,8 @@ class _Pair:
     first: _Outcome | None
     second: _Outcome | None
     seed: int
-    put_back: Callable[[], None]
+    restore: Callable[[], None]
+    """Restores everything that the pipeline stores to its state before the first run."""
 
     @classmethod
     def of(cls, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Pair:
@@ -274,11 +281,11 @@ class _Pair:
         stores."""
         seed = int.from_bytes(os.urandom(16), "big")
         recorder = _Recorder(_SharedCoins(seed))
-        put_back = snapshot(pipeline)
+        restore = snapshot(pipeline)
         first = _outcome(pipeline, one, recorder)
-        put_back()
+        restore()
         player = _Player(_SharedCoins(seed), recorder.log)
-        return cls(recorder, player, first, _outcome(pipeline, other, player), seed, put_back)
+        return cls(recorder, player, first, _outcome(pipeline, other, player), seed, restore)
 
     def repeated(self, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Varying:
         """Repeat both runs on unchanged data with the recorded releases, and return what varies between repetitions.
@@ -289,7 +296,7 @@ class _Pair:
         recorded = _Run([0.0] * len(self.recorder.log), self.first)
         for x, run in ((one, recorded), (other, self.player.run(self.second))):
             for _ in range(_REPEATS):
-                self.put_back()
+                self.restore()
                 player = _Player(_SharedCoins(self.seed), self.recorder.log)
                 varying.add(run, player.run(_outcome(pipeline, x, player)))
         return varying
@@ -344,10 +351,11 @@ class _Pair:
 
 
 def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _Varying) -> list[_Finding]:
-    """Return the finding that a part of two outcomes differs, as a list of one, or an empty list.
+    """Return a list of one finding if a part of two outcomes differs, and an empty list otherwise.
 
-    ``name`` is the name of the part and ``says`` begins the sentence about it. It names the first location that does
-    not vary between runs on one data set (``varying``), where there is one.
+    ``name`` is the name of the part and ``says`` the beginning of the finding's text. The finding names the first
+    location that differs and does not vary between runs on one data set (``varying``). If every location that differs
+    varies, it names the first of them and is marked as varying.
     """
     first, second = one.part(name), other.part(name)
     certain = first_difference(first, second, lambda index: varying.leaf(name, index))
@@ -359,10 +367,11 @@ def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _V
 
 
 def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
-    """Return a finding if the composition of all releases, for these neighbors, costs more than is claimed.
+    """Return a list of one finding if all releases together cost more than ``claim``, and an empty list otherwise.
 
-    Under zCDP all losses add up in rho. Otherwise epsilons of pure losses and mu^2 of normal ones add up; the normal
-    ones cost a delta at the epsilon that the pure ones leave.
+    ``changes`` has the cost of each release for these two data sets. Under zCDP, ``rho = sum (epsilon^2 + mu^2) / 2``
+    (Bun and Steinke 2016). Otherwise the epsilons of pure releases add up, and so do the mu^2 of Gaussian ones (Dong,
+    Roth and Su 2022), which then have the delta of a mu-GDP mechanism at the epsilon that the pure ones leave.
     """
     epsilon, mu_squared, delta = (
         sum(getattr(change, name) for change in changes) for name in ("epsilon", "mu_squared", "delta")
@@ -402,10 +411,10 @@ def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Playe
 
 @contextmanager
 def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
-    """Observe threads that are started inside, and tasks of pools, like the thread that starts them.
+    """Make threads that are started in this context, and tasks of pools, report to the observer of their parent thread.
 
-    Meanwhile ``Thread.start`` and ``ThreadPoolExecutor.submit`` are replaced by versions that hand on the observer, and
-    ``coins`` as the source of noise.
+    ``Thread.start`` and ``ThreadPoolExecutor.submit`` are replaced until the context ends by versions that pass on the
+    observer, and ``coins`` as the source of noise.
     """
     threads: Any = Thread
     pools: Any = ThreadPoolExecutor
@@ -416,6 +425,7 @@ def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
         observer = current_observer()
 
         def run(*given: Any, **named: Any) -> Any:
+            """Call the function, observed and with the shared coins."""
             with observed_by(observer), drawn_from(coins):
                 return function(*given, **named)
 
@@ -426,6 +436,7 @@ def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
         work = handed_on(thread.run)
 
         def run() -> None:
+            """Do the work of the thread, and end it silently where its releases do not correspond to the record."""
             vars(thread).pop("run", None)
             with suppress(_Diverged):  # the difference was recorded
                 work()
@@ -434,6 +445,7 @@ def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
         start(thread)
 
     def submitted(pool: Any, function: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        """Submit a task whose work is observed like that of the present thread."""
         return submit(pool, handed_on(function), *given, **named)
 
     threads.start, pools.submit = started, submitted

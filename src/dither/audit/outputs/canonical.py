@@ -102,7 +102,7 @@ class Stopped(BaseException):
 
 @dataclass(frozen=True)
 class Raised:
-    """An error, treated as an output."""
+    """An error that a run raised, treated as its output: the type, and the message with notes and causes."""
 
     kind: str
     message: str
@@ -195,7 +195,7 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
 
 
 def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
-    """Yield every leaf of ``output`` with its path, and with a path that contains no value and may be shown.
+    """Yield ``(path, shown, leaf)`` for every leaf; ``shown`` is the path without values, which a report may contain.
 
     The walk is depth-first with an explicit stack, so that deep outputs cannot overflow Python's. A container inside
     itself and a shared object that was seen before become leaves that say so; what cannot be decomposed, and everything
@@ -265,17 +265,17 @@ def digest(output: Any) -> bytes:
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """Return where two outputs first differ, without any value, or None if they do not.
+    """Return the location at which two outputs first differ, such as ``" at a[0]"``; None if they are equal.
 
-    What cannot be compared differs.
+    The location contains no value of the outputs. What cannot be compared counts as different.
     """
     if one is other:
         return None
     first, second = (item if type(item) is Frozen else Frozen.of(item) for item in (one, other))
-    place = first_difference(first, second)
-    if place is None and first.opaque:
+    found = first_difference(first, second)
+    if found is None and first.opaque:
         return f" (cannot be compared: {first.opaque[0]})"
-    return place
+    return found
 
 
 def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
@@ -294,8 +294,9 @@ def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
 
 
 def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] = lambda _: False) -> str | None:
-    """Return where two outputs first differ, except in leaves for which ``varies``; None if they do not.
+    """Return the location of the first leaf that differs between two outputs, such as ``" at a[0]"``, or None.
 
+    Leaves are skipped whose index in ``one`` satisfies ``varies``: those that differ between runs on one data set.
     What cannot be compared counts as equal here.
     """
     index = next((index for index, _ in differing(one, other) if not varies(index)), None)
@@ -320,7 +321,11 @@ def _first_position(one: Leaf, other: Leaf) -> str:
 
 
 def location(shown: str, in_type: bool = False) -> str:
-    """Return a path into an output in words: ``" at a[0]"``, with what follows the path, or ``in_type``, as detail."""
+    """Return a path into an output in words, such as ``" at a[0] (in its index)"``; empty for the output itself.
+
+    ``shown`` is the path and, after a space, the property of the part that is meant; ``in_type`` names the type where
+    no property is given.
+    """
     head = _PLACE.match(shown)
     assert head is not None
     place = f" at {head[0].removeprefix('.')}" if head[0] else ""
@@ -351,8 +356,10 @@ def name_of(key: Any) -> str:
 
 
 class _Naming(threading.local):
-    """The names of keys within one decomposition, by id and with the key itself, so that ids are not reused: a key
-    whose parts have keys in turn is decomposed a single time."""
+    """The cache of :func:`name_of` during one decomposition, one for each thread: None outside of a decomposition.
+
+    It maps the id of a key to the key and its name. The key is kept so that its id is not given to another object.
+    """
 
     names: dict[int, tuple[Any, str]] | None = None
 
@@ -391,7 +398,7 @@ def _decomposition(kind: type) -> _Decomposition:
             decompose: Any = known[0]
             return _Decomposition(base, decompose, False, known[1], library=True)
     hidden = _hidden_state(kind)
-    return _Decomposition(object, _hidden if hidden else _plain_object, True)
+    return _Decomposition(object, _hidden if hidden else lambda value: [_type_leaf(value)], True)
 
 
 def _parts(value: Any, how: _Decomposition) -> list[Child]:
@@ -521,10 +528,6 @@ def _type_leaf(value: Any) -> Child:
     return (" type", Leaf(f"{module_of(type(value))}.{type(value).__qualname__}"))
 
 
-def _plain_object(value: Any) -> list[Child]:
-    return [_type_leaf(value)]
-
-
 def _hidden(value: Any) -> list[Child]:
     """Decompose an object with a state in C: what pickling would write, its items if it is an iterator, or its
     bytes.
@@ -574,7 +577,7 @@ def _reduced(value: Any, kind: type, hidden: Any) -> Any:
         return None
     if isinstance(result, str):  # the name of a global
         return result if getattr(sys.modules.get(getattr(value, "__module__", "")), result, None) is value else None
-    # an object that reconstructs itself from nothing has not told its state
+    # an object that is rebuilt without arguments does not reveal its state
     return result if isinstance(result, tuple) else None
 
 
@@ -700,7 +703,7 @@ def _stored(value: Any) -> Any:
 
 
 def _moment(value: Any) -> list[Child]:
-    """Decompose a date, a time or a duration as its own class in C pickles it."""
+    """Decompose a date, a time or a duration into the arguments with which its class in C is pickled."""
     base: Any = next(base for base in type(value).__mro__ if base in _BASES)
     if type(value) is not base and is_library(module_of(type(value))):
         return [(" type", Leaf(type(value).__qualname__)), (" kept", _stored(value))]
@@ -738,10 +741,6 @@ def _error(value: BaseException) -> list[Child]:
         *((f".{name}", vars(BaseException)[name].__get__(value)) for name in ("args", "__cause__", "__context__")),
     ]
     return result
-
-
-def _opaque(value: Opaque) -> list[Child]:
-    return [("", Leaf(f"{OPAQUE}{value.what}"))]
 
 
 def _view(value: memoryview) -> list[Child]:
@@ -785,7 +784,7 @@ def _array(instance: Any) -> list[Child]:
 
 
 def _array_base(instance: Any) -> list[Child]:
-    """Return the array of which a view was taken, where it holds more than the view."""
+    """Return the array of which a view was taken, as one part, if it has more memory than the view; else nothing."""
     base = instance.base
     while isinstance(base, np.ndarray) and base.nbytes == instance.nbytes:
         base = base.base
@@ -827,7 +826,10 @@ def _array_values(array: Array) -> list[Child]:
 
 
 def _keyed(instance: Any) -> list[Child]:
-    """Repeat the numbers of a table under the key of their row (:func:`dither.audit.outputs.libraries.keyed_rows`)."""
+    """Return the numbers of a table once more, each under the key of its row, so that order does not matter.
+
+    See :func:`dither.audit.outputs.libraries.keyed_rows`; objects that are no table have no such parts.
+    """
     return [
         (path, Leaf("present") if value is ... else value, " rows") for path, value in keyed_rows(instance, name_of)
     ]
@@ -902,10 +904,6 @@ def _builtin(value: Any) -> list[Child]:
     return [leaf] if owner is None or isinstance(owner, ModuleType) else [leaf, (".__self__", owner)]
 
 
-def _method(value: MethodType) -> list[Child]:
-    return [(" type", Leaf("method")), (".__func__", value.__func__), (".__self__", value.__self__)]
-
-
 def _function(value: FunctionType) -> list[Child]:
     """Decompose a function: an importable one into its attributes, any other into code, closure, defaults and
     globals.
@@ -972,26 +970,18 @@ def _weak(value: Any) -> list[Child]:
     return [(" type", Leaf("weakref")), (" of", value()), (" callback", value.__callback__)]
 
 
-def _descriptor(value: Any) -> list[Child]:
-    return [("", Leaf(f"descriptor {value.__objclass__.__qualname__}.{value.__name__}"))]
-
-
-def _constant(value: Any) -> list[Child]:
-    return [("", Leaf(repr(value)))]
-
-
 _BASES: dict[type, Callable[[Any], list[Child]]] = {
     float: lambda value: [("", Leaf(type(value).__qualname__, float.__float__(value)))],
     int: _int,
     complex: _complex,
     **dict.fromkeys((str, bytes, bytearray), _text),
-    **dict.fromkeys((bool, type(None), type(NotImplemented), type(...)), _constant),
+    **dict.fromkeys((bool, type(None), type(NotImplemented), type(...)), lambda value: [("", Leaf(repr(value)))]),
     Decimal: _decimal,
     Fraction: _fraction,
     **dict.fromkeys((datetime, date, time, timedelta), _moment),
     Raised: _raised,
     Warned: _warned,
-    Opaque: _opaque,
+    Opaque: lambda value: [("", Leaf(f"{OPAQUE}{value.what}"))],
     np.generic: _scalar,
     np.ndarray: _array,
     memoryview: _view,
@@ -1003,11 +993,18 @@ _BASES: dict[type, Callable[[Any], list[Child]]] = {
     type: _class,
     ModuleType: _module,
     BuiltinFunctionType: _builtin,
-    MethodType: _method,
+    MethodType: lambda value: [
+        (" type", Leaf("method")),
+        (".__func__", value.__func__),
+        (".__self__", value.__self__),
+    ],
     FunctionType: _function,
     CodeType: _code,
     CellType: _cell,
-    **dict.fromkeys(_DESCRIPTORS, _descriptor),
+    **dict.fromkeys(
+        _DESCRIPTORS,
+        lambda value: [("", Leaf(f"descriptor {value.__objclass__.__qualname__}.{value.__name__}"))],
+    ),
     **dict.fromkeys(_LOCKS, _lock),
     weakref.ref: _weak,
     _CACHED: _cached,

@@ -38,9 +38,10 @@ class Shared:
 
 
 def library_parts(kind: type) -> tuple[Decompose, frozenset[str] | None] | None:
-    """Return how objects of a class of a known library are decomposed, and which attributes that makes redundant.
+    """Return how objects of a class of a known library are decomposed; None for a class that is not known.
 
-    The attributes are None if all of them are redundant; the result is None for a class that is not known.
+    The result is the function that returns the parts, and the attributes that need not be compared besides, because
+    the parts determine them: None stands for all attributes.
     """
     return _KNOWN.get((module_of(kind).partition(".")[0], kind.__name__))
 
@@ -82,7 +83,7 @@ def _pandas_frame(value: Any) -> list[Child]:
 
 
 def _flags(value: Any) -> list[Child]:
-    """Return whether a frame or series allows duplicate labels."""
+    """Return one part of a frame or series: whether it allows duplicate labels."""
     return [(" flags", value.flags.allows_duplicate_labels)]
 
 
@@ -303,7 +304,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _rows(value: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
-    """Return the column names and the rows of a table, data frame, answer or list of dicts; None for anything else."""
+    """Return the column names and an iterator of rows of a table, data frame, answer or list of dicts, or else None.
+
+    Rows of a data frame begin with their index, unless that only numbers them.
+    """
     if hasattr(value, "itertuples"):
         index = [name if name is not None else "index" for name in map(str, value.index.names)]
         plain = type(value.index).__name__ == "RangeIndex"

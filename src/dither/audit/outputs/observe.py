@@ -205,8 +205,8 @@ class Watch:
     def _listen(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record an audit event that writes, starts or connects to something; remember files before they change.
 
-        Events of dither itself, and those that this function causes, are left out; names of temporary files are kept
-        apart, since they are random.
+        Events of dither itself, and those that this function causes, are left out. Names of temporary files are random:
+        they are collected, so that :meth:`_shown` can replace them.
         """
         if self._quiet or event in _READING or (event == "open" and not _is_writing(arguments)) or _by_dither():
             return
@@ -289,8 +289,11 @@ def _directory() -> str:
 
 
 def _by_dither() -> bool:
-    """Return whether an audit event is caused by dither, by an import, which stores compiled code, or by
-    ``os.environ``."""
+    """Return whether the present audit event is caused by dither's own code, by an import, or by ``os.environ``.
+
+    Imports store compiled code, and the environment is compared as a whole. The stack is searched from the function
+    that caused the event; the three innermost frames are those of the hook.
+    """
     frame: Any = sys._getframe(3)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -441,8 +444,8 @@ class _Memory:
     def _content(self, name: str, held: Any, now: Any) -> Any:
         """Return what is compared of a stored object: of a dict the items that change, of a list what was appended.
 
-        ``held`` is its value before the run and ``now`` the present one, which is returned where neither applies.
-        ``name`` is its name, by which the changing items are known.
+        ``held`` is a shallow copy of the object before the run and ``now`` one after it, which is returned for other
+        objects. ``name`` is its name in ``_changed``, which has the keys that changed in any run.
         """
         if isinstance(held, dict) and isinstance(now, dict):
             return [(key, now[key]) for key in self._changed[name] if key in now]
@@ -456,6 +459,7 @@ def snapshot(function: Callable[..., Any]) -> Callable[[], None]:
     before = _Memory(function).now()
 
     def restore() -> None:
+        """Restore every object that has changed since."""
         for place, held in before.items():
             with suppress(Exception):  # what refuses to be set cannot be restored
                 if not _is_same(held, place.read()):
@@ -465,10 +469,10 @@ def snapshot(function: Callable[..., Any]) -> Callable[[], None]:
 
 
 def _contents(name: str, value: Any) -> tuple[list[_Place], list[_Reached]]:
-    """Return the places in one object where something can be stored, and the objects that are reached from it.
+    """Return where one object can store something (readable and restorable), and the objects reached from it.
 
-    Functions, classes and instances of Python and of installed packages are not looked into, nor are containers of more
-    than 2^14 items.
+    ``name`` is the path to the object ``value``. Functions, classes and instances of Python and of installed packages
+    are not examined, nor are containers of more than 2^14 items.
     """
     if isinstance(value, ModuleType):
         is_own = value.__name__.startswith("dither")
@@ -630,11 +634,7 @@ _LAZY = (GeneratorType, map, filter, zip)
 _FIXED = frozenset({float, int, bool, str, bytes, type(None), np.float64, np.int64, Raised})
 
 
-def _as_it_is(output: Any) -> Any:
-    return output
-
-
-def observe(function: Callable[..., Any], *arguments: Any, keep: Callable[[Any], Any] = _as_it_is) -> Any:
+def observe(function: Callable[..., Any], *arguments: Any, keep: Callable[[Any], Any] = lambda output: output) -> Any:
     """Return what a caller of ``function(*arguments)`` observes: its result, or :class:`Raised`.
 
     It is within :class:`Warned` if warnings were issued or anything was left behind. ``keep`` is applied to the result
@@ -652,10 +652,13 @@ def observe_runs(function: Callable[[Any], Any], x: Any, size: int) -> list[Any]
 def observe_each(
     function: Callable[[Any], Any], data: Iterable[Any], features: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """Return what is observed of a run on each data set, fixed right after that run."""
+    """Return the observation of one run on each data set, in a form that later runs cannot change.
+
+    With ``features``, its result for the output is returned instead (:func:`feature`).
+    """
     with Watch(function) as watch:
         if features is not None:
-            return [feature(features, _observation(function, (x,), watch, _as_it_is)) for x in data]
+            return [feature(features, _observation(function, (x,), watch, lambda output: output)) for x in data]
         return [_observation(function, (x,), watch, fixed) for x in data]
 
 
@@ -667,7 +670,7 @@ def fixed(observed: Any) -> Any:
 
 
 def _is_bare(array: Any) -> bool:
-    """Return whether an array is nothing but its numbers: no view, and no other order or metadata."""
+    """Return whether an array is determined by its shape, type and numbers: no view, row-major, without metadata."""
     plain = array.base is None and array.flags.c_contiguous and array.dtype.metadata is None
     return bool(plain and array.dtype.char in "bhilefd")
 

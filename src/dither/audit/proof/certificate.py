@@ -74,6 +74,7 @@ def unaffected(reason: str) -> Evidence:
 
 
 def _constant_curve(delta: Interval, _: Fraction) -> Interval:
+    """Return an enclosure of delta that is the same at every epsilon."""
     return delta
 
 

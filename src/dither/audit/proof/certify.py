@@ -323,7 +323,7 @@ def _additive(mechanism: Laplace | Gaussian | Staircase) -> Evidence:
 
 
 def _mixed(mechanism: MixedNoise) -> Evidence:
-    """Return the evidence of the noise that was chosen, at the sensitivity in its norm."""
+    """Return the evidence of the noise that mixed noise chose: normal at the l2 sensitivity, or Laplace at the l1."""
     chosen = mechanism.mechanism
     l2 = mechanism.l2_sensitivity is not None and isinstance(chosen, Gaussian)
     return additive_noise(chosen, coordinates_of(mechanism.l2_sensitivity if l2 else mechanism.sensitivity))
@@ -351,7 +351,10 @@ def _top_k(mechanism: TopK) -> Evidence:
 
 
 def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
-    """Return the design in which every category prefers itself alone, from the truth probability that is sampled."""
+    """Return the evidence of randomized response over k categories, from the truth probability that is sampled.
+
+    It is the design in which every category prefers one report, itself.
+    """
     k = mechanism.category_count
     bits = 2 * BITS + 3 * math.ceil(min(float(mechanism.epsilon), _MAX_EPSILON)) + 2 * k.bit_length()
     low, high = mechanism.truth_probability(bits)

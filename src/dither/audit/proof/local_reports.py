@@ -12,8 +12,8 @@ has one law for all values, and given it the rest is enumerated: two bits that d
 values, or one sign. Two values with different hashes are the worst, and delta is the mean over rows: its lower limit is
 for two values that were tried, its upper limit for values that differ in all rows.
 
-*Windows* (means and distributions). Every place prefers w of the K = d + w - 1 numbers, and the two places that are
-farthest apart have the fewest in common: ``max(0, w - d + 1)``. It is a design (:func:`two_levels`). Which kind of
+*Windows* (means and distributions). Every grid point prefers w of the K = d + w - 1 numbers, and the first and the last
+grid point have the fewest in common: ``max(0, w - d + 1)``. It is a design (:func:`two_levels`). Which kind of
 report a mean gets is drawn by a coin without regard to the value and can be seen from the report: the curve is the mean
 of both curves, the loss the larger one.
 
@@ -200,14 +200,18 @@ def _enumerated_curve(laws: list[tuple[Interval, Interval]], differ: Interval, e
 
 
 def count_mean_sketch(mechanism: CountMeanSketch) -> Evidence:
-    """Return the evidence of the count mean sketch: given the row, unary encoding of the column."""
+    """Return the evidence of the count mean sketch, which is unary encoding of the column once the row is drawn.
+
+    The row is drawn without regard to the value. Two values differ only in the rows where their columns differ.
+    """
     return _two_bits(mechanism.encoding, _share_of_rows(mechanism), "two values with different hashes")
 
 
 def hadamard_sketch(mechanism: HadamardCountMeanSketch) -> Evidence:
-    """Return the evidence of the Hadamard sketch: given row and coordinate, one sign.
+    """Return the evidence of the Hadamard sketch, which is randomized response of one sign once row and coordinate
+    are drawn.
 
-    The signs of two columns differ in half of the coordinates.
+    Both are drawn without regard to the value. The signs of two columns differ in half of the coordinates.
     """
     low, high = (share / 2 for share in _share_of_rows(mechanism))
     p = _limits(mechanism, mechanism.own_probability)
@@ -215,7 +219,10 @@ def hadamard_sketch(mechanism: HadamardCountMeanSketch) -> Evidence:
 
 
 def _share_of_rows(mechanism: Sketch) -> Interval:
-    """Enclose the largest share of rows in which two values have different columns: of some that are tried, and 1."""
+    """Enclose the largest share of rows in which the columns of two values differ.
+
+    The lower end is attained by one of 16 values that are tried; the upper end is 1.
+    """
     codes = mechanism.encode(list(range(_TRIED))) if mechanism.categories is None else mechanism.all_codes()[:_TRIED]
     columns = mechanism.columns(codes[:, None], np.arange(mechanism.rows))
     differ = max(int(np.count_nonzero(columns[0] != other)) for other in columns[1:])
@@ -352,15 +359,15 @@ def clones(t: Interval, rate: Interval, own: Interval, n: int, epsilon: Fraction
     e = _scaled(growth)
     tail = _HalfTail(first)
     low = high = 0
-    for place, weight in enumerate(weights):
-        tail.advance(first + place)
-        after = weights[place + 1] if place + 1 < len(weights) else (0, _OUTSIDE)
+    for index, weight in enumerate(weights):
+        tail.advance(first + index)
+        after = weights[index + 1] if index + 1 < len(weights) else (0, _OUTSIDE)
         one = _add(_product(alone, weight), _product(rest, after))
         other = _add(_product(shared, weight), _product(rest, after))
         gain, cost = _subtract(one, _product(e, other)), _subtract(_product(e, one), other)
         if gain[1] <= 0:
             continue
-        count, best = first + place + 1, (0, gain[1])
+        count, best = first + index + 1, (0, gain[1])
         if gain[0] > 0:
             # the best j is the first above (C + 1) cost / (gain + cost)
             start = count * cost[0] // (gain[1] + cost[0]) + 1
@@ -375,8 +382,10 @@ def clones(t: Interval, rate: Interval, own: Interval, n: int, epsilon: Fraction
 
 
 class _HalfTail:
-    """Enclosed tails T of B = Bin(C, 1/2), in units, updated step by step as C grows by one and the index i moves
-    little."""
+    """Enclosures of the tail ``T(i) = P(B >= i)`` of B = Bin(C, 1/2), in units of 2^-512.
+
+    The present C and i are changed in steps of one, each of which costs a multiplication and an addition.
+    """
 
     def __init__(self, count: int) -> None:
         """Compute the tail of Bin(count, 1/2) at its middle from the masses of a window.
@@ -391,15 +400,18 @@ class _HalfTail:
         self.mass = above[0]  # B(i)
 
     def advance(self, count: int) -> None:
-        """Move from Bin(C, 1/2) to Bin(C + 1, 1/2): T(i) grows by B(i - 1) / 2, B(i) by the factor (C + 1) / (2 (C + 1
-        - i))."""
+        """Raise C to ``count``: in each step T(i) grows by B(i - 1) / 2, and B(i) by the factor (C + 1) / (2 (C + 1 -
+        i))."""
         while self.count < count:
             self.tail = _add(self.tail, _ratio(self.mass, self.i, 2 * (self.count - self.i + 1)))
             self.count += 1
             self.mass = _ratio(self.mass, self.count, 2 * (self.count - self.i))
 
     def at(self, j: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return T(j - 1) and T(j), for j from 1 to C + 1."""
+        """Return enclosures of ``P(B >= j - 1)`` and ``P(B >= j)`` in units of 2^-512, for j from 1 to C + 1.
+
+        The index i is moved to j - 1 step by step: T(i + 1) = T(i) - B(i), and B(i + 1) = B(i) (C - i) / (i + 1).
+        """
         while self.i < j - 1:
             self.tail = _subtract(self.tail, self.mass)
             self.mass = _ratio(self.mass, self.count - self.i, self.i + 1)

@@ -36,7 +36,7 @@ the first cell of the lattice.
 
 Noise proportional to a smooth sensitivity
 ------------------------------------------
-In units of the smaller of two neighbors' sensitivities, the answers are at most 1 apart and the scales of the noise
+In units of the smaller of two neighbors' sensitivities, the answers differ by at most 1 and the scales of the noise
 are s and at most ``s e^beta``. For an epsilon that is not too small, :mod:`dither.accounting.smooth` proves that the
 whole shift and the whole stretch of the *observed* distribution are the worst case; its enclosures are the upper
 bounds here. For any epsilon the two steps can be taken one after the other, ``E_(a+b)(P, Q) <= E_a(P, R) + e^a E_b(R,
@@ -88,7 +88,7 @@ _METHOD = "closed tail comparison"
 
 
 def cdf(law: Law, z: Fraction, bits: int) -> Interval:
-    """Enclose P(Z <= z) for a symmetric distribution, from its tail."""
+    """Enclose P(Z <= z) for a symmetric distribution, from its tail ``P(|Z| > z)``, with ``bits`` of precision."""
     low, high = (Fraction(end, 2 << bits) for end in law.tail(abs(z), bits))
     return (low, high) if z <= 0 else (1 - high, 1 - low)
 
@@ -289,9 +289,10 @@ _SEVERAL = "every coordinate moved by its own sensitivity at once"
 
 
 def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> Evidence:
-    """Return the evidence of the privacy of additive noise; refuse noise for which there is no proof.
+    """Return the evidence of additive noise, and refuse noise for which there is no proof here.
 
-    Two neighbors' answers differ in coordinate i, or as vectors if the noise is joint, by at most ``sensitivities[i]``.
+    The answers of neighbors differ in coordinate i by at most ``sensitivities[i]``; if the noise is joint, there is one
+    sensitivity, which bounds the norm of the whole difference.
     """
     noise = mechanism.noise
     laws, scales = noise.laws, noise.scales
@@ -360,9 +361,10 @@ def _laplace_vector_curve(
 
 
 def _integers(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...]) -> Evidence:
-    """Return the evidence of integers, which move by whole numbers.
+    """Return the evidence of Laplace noise on integers, which move by whole numbers and get discrete Laplace noise.
 
-    For scales of 2^56 and more their noise is the real distribution, rounded.
+    There is one sensitivity and one scale for each coordinate. For scales of 2^56 and more the noise is the real
+    distribution, rounded.
     """
     result = [
         integer_laplace_shift(math.floor(sensitivity), max(scale, MIN_SCALE))
@@ -423,7 +425,7 @@ class TruncatedShift:
     step: Fraction
 
     def evidence(self) -> Evidence:
-        """Return the worst privacy loss and the privacy curve."""
+        """Return the evidence of this pair of answers: its privacy loss, enclosed, and its privacy curve."""
         loss = self._loss_lower(), self._loss_upper()
         return Evidence(loss, self._curve, _PAIR, "interval bounds on the normalized density")
 
@@ -447,11 +449,11 @@ class TruncatedShift:
         return Fraction(one - above[1], one), Fraction(one - above[0], one)
 
     def _edge(self, v: Fraction) -> Fraction:
-        """Return the first cell edge above v."""
+        """Return the first edge of a cell above v: edges are ``(k + 1/2) step`` for whole k."""
         return (math.floor(v / self.step - Fraction(1, 2)) + Fraction(3, 2)) * self.step
 
     def _loss_lower(self) -> Fraction:
-        """Return a lower bound on the loss: that of the first cell."""
+        """Return a lower bound on the loss: the logarithm of the ratio of both probabilities of the lowest cell."""
         edge = min(self._edge(self.lower), self.upper)
         p, q = self._cdf(self.first, edge)[0], self._cdf(self.first + self.shift, edge)[1]
         return max(Fraction(0), Fraction(log(p / q, BITS)[0], 1 << BITS)) if p > 0 and q > 0 else Fraction(0)
@@ -644,7 +646,11 @@ def _log_one_plus_power(z: np.ndarray, gamma: float) -> np.ndarray:
 
 
 def _loss_at(z: Fraction, stretch: Fraction, s: Fraction, power: int, gamma: Fraction) -> Fraction:
-    """Return a lower bound on the loss at z."""
+    """Return a lower bound on the privacy loss at z, ``ln(stretch) + power ln((1 + |u|^gamma) / (1 + |z|^gamma))``.
+
+    One answer is 0 with scale 1, the other ``d = min(1, stretch) / s`` with scale ``stretch``, so that ``u = (z - d) /
+    stretch``.
+    """
     d = min(Fraction(1), stretch) / s
     ratio = (1 + _power((z - d) / stretch, gamma)[0]) / (1 + _power(z, gamma)[1])
     return Fraction(log(stretch, 128)[0] + power * log(ratio, 128)[0], 1 << 128)

@@ -62,7 +62,7 @@ def score_range(mechanism: Any) -> Fraction:
 
 
 def negligible_weight() -> Fraction:
-    """Return an upper bound on the relative weight of a candidate 200 units behind."""
+    """Return an upper bound on ``exp(-200)``, the relative weight of a candidate whose log-weight is 200 lower."""
     return Fraction(exp_neg(FAR, 2 * BITS)[1], 1 << 2 * BITS)
 
 
@@ -116,12 +116,12 @@ def noisy_max_selection(length: Fraction, noise: str) -> Evidence:
 
 
 def _one_sided_curve(two_candidates: Evidence, epsilon: Fraction) -> Interval:
-    """Return the lower bound of two candidates, of which the winner is a threshold on Laplace noise."""
+    """Enclose delta(epsilon) of noisy max: from below by two candidates, whose evidence is given; from above by 1."""
     return two_candidates.at(epsilon)[0], Fraction(1)
 
 
 def _two_sided_curve(length: Fraction, epsilon: Fraction) -> Interval:
-    """Return the largest lower bound over some gaps between two candidates."""
+    """Enclose delta(epsilon) of noisy max: from below by two candidates with 25 gaps between them, from above by 1."""
     gaps = (np.linspace(-3.0, 3.0, 25) - float(length) / 2).tolist()
     return max(two_sided_delta(gap, length, epsilon) for gap in gaps), Fraction(1)
 

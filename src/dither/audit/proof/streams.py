@@ -72,15 +72,18 @@ def _shift(plan: StreamPlan, segment: Segment) -> Interval:
 
 
 def _steps(item: Filter, count: int, separation: int) -> range:
-    """Return the steps of one person in the tightest pattern."""
+    """Return the steps of one person in the tightest pattern: ``count`` of them from 0 on, ``separation`` steps each.
+
+    Steps beyond the length of the filter ``item`` are left out.
+    """
     return range(0, min(item.length, count * separation), separation)
 
 
 def _attained(item: Filter, count: int, separation: int, change: int, pure: bool) -> Fraction:
     """Return a lower bound on the distance that the fresh noise moves, attained by one pair of histories.
 
-    One person takes part in ``count`` steps that are ``separation`` apart and changes each by ``change``. The distance
-    is in l1 norm if ``pure`` and in l2 norm otherwise. Only the first steps are computed, which contribute most of it.
+    One person takes part in ``count`` steps, one every ``separation`` steps, and changes each by ``change``. It is
+    in l1 norm if ``pure`` and in l2 norm otherwise. Only the first steps are computed, which contribute most of it.
     """
     length = min(item.length, _FIRST_STEPS)
     totals, total = [], 0
@@ -111,7 +114,7 @@ def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
 def _expanded(item: Filter, count: int, separation: int) -> Fraction:
     """Return an upper bound on the norm of the sum of a filter's columns in the tightest pattern of steps.
 
-    ``item`` is the filter; the pattern has ``count`` steps that are ``separation`` apart. Trees and filters of more
+    ``item`` is the filter; the pattern has ``count`` steps, one every ``separation`` steps. Trees and filters of more
     than 2^13 steps use the bound of the filter itself.
     """
     if isinstance(item, Tree) or item.length > _EXPANDED:

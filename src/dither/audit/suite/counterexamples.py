@@ -278,6 +278,7 @@ def _frames() -> Iterator[Counterexample]:
     import pandas as pd
 
     def names(x: int) -> list[str]:
+        """Return an index of two people, the second of whom depends on the data."""
         return ["ann", ("bob", "cal")[x]]
 
     yield _case("index of a series", "a person's key", lambda x: pd.Series([noisy(0), noisy(0)], index=names(x)))
@@ -406,7 +407,11 @@ def large_keys(rows: Sequence[tuple[int, str]]) -> list[str]:
 
 
 def _weights(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
-    """Return the sum of the weights of people for each key."""
+    """Return the weight of each key: the sum over its rows of ``2^bits / (rows of the person)``, rounded down.
+
+    ``rows`` are pairs of a person and a key. A person's weights add up to at most ``2^bits`` (that of ``_TOP``), the
+    sensitivity.
+    """
     rows_of, result = Counter(person for person, _ in rows), Counter[str]()
     for person, key in rows:
         result[key] += (1 << _TOP.bits) // rows_of[person]

@@ -1,10 +1,10 @@
-"""Releases that are small enough to be measured, as they are and as they are gotten wrong.
+"""Releases that are small enough to be measured, each in a correct and in a broken version.
 
-Functions are ``(data, size) -> size outputs``. Of *publishing*, the whole way from rows to noisy residuals is run:
-counted by an engine, bounded, charged, noisy. People have up to twenty rows, of which three count; the broken version
-takes it that one does. Of *series over time*, whole transcripts are compared, of histories that differ in one person,
-who is in at most two of six steps; the broken versions take it that one is in one, or draw new noise whenever their
-process is started again. Of *local reports* about numbers, sets, words and days, the data are one person's value.
+Functions are ``(data, size) -> size outputs``. *Publishing* is run from the rows to the noisy residuals: counted by an
+engine, bounded, charged, noisy. People have up to twenty rows, of which three count; the broken version has noise for
+one row. *Series over time* are compared by whole transcripts of histories that differ in one person, who is in at most
+two of six steps; the broken versions have noise for one step, or draw new noise whenever their process is started
+again. For *local reports* about numbers, sets, words and days, the data are one person's value.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -
         mechanism = plan.mechanism(PUBLISHING_CLAIM)
 
         def compute(_: Counting, counts: Any) -> bytes:
+            """Return ``size`` noisy releases of the counts, encoded for the ledger's record."""
             releases = (mechanism.release(counts) for _ in range(size))
             return encode([np.concatenate([part.ravel() for part in noisy.values()]).tolist() for noisy in releases])
 
@@ -71,9 +72,8 @@ def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -
     return result
 
 
-def bounded_for_one_row(rows: Any, size: int) -> list[list[float]]:
-    """Return releases under noise for people of one row each, though three rows of a person count."""
-    return noisy_residuals(rows, size, rows_of_a_person=1)
+bounded_for_one_row = partial(noisy_residuals, rows_of_a_person=1)
+"""Releases under noise for people of one row each, though three rows of a person count."""
 
 
 SERIES_CLAIM = ApproxDP(1, 0.01)
@@ -83,7 +83,7 @@ NEIGHBOR = (6, 6, 5, 5, 5, 5)
 
 
 def plan_for(claim: Guarantee = SERIES_CLAIM, *, participations: int = 2) -> StreamPlan:
-    """Return the plan of six steps."""
+    """Return the plan of a series of six steps, for a guarantee and a number of steps that a person may be in."""
     return StreamPlan(horizon=len(HISTORY), budget=claim, max_participations=participations)
 
 
@@ -111,7 +111,10 @@ def for_one_participation(history: Any, size: int) -> NDArray[np.float64]:
 
 
 def redrawn(history: Any, size: int) -> NDArray[np.float64]:
-    """Return a process that is started anew for every step, without the key of the step before."""
+    """Return transcripts of a process that is started anew for every step, without the key of its noise.
+
+    Each step is then a release of its own with fresh noise, though the plan is charged once.
+    """
     steps = [_transcripts(plan_for(), history, size)[:, step] for step in range(len(history))]
     return np.stack(steps, axis=1)
 
@@ -138,15 +141,13 @@ def mean_reports(x: float, size: int) -> list[int]:
 
 
 def mean_of_two_kinds(x: float, size: int) -> list[int]:
-    """Return one bit for numbers at an end, a window for all others: the kind of report tells which."""
+    """Return reports of one bit for numbers at an end, and window reports for all others: the kind reveals which."""
     kind = Mean((0, 1), 1, "duchi" if x in (0, 1) else "piecewise")
     numbers: list[int] = unpack_indices(kind.privatize(np.full(size, x)).records, kind.report_count).tolist()
     return numbers
 
 
-def distribution_reports(x: float, size: int) -> list[bytes]:
-    """Return ``size`` reports of a bin."""
-    return reports(DISTRIBUTION, x, size)
+distribution_reports = partial(reports, DISTRIBUTION)
 
 
 def window_cut_off(x: float, size: int) -> list[bytes]:
@@ -164,9 +165,7 @@ def window_cut_off(x: float, size: int) -> list[bytes]:
     return [record.tobytes() for record in pack_indices(np.where(held, inside, outside), bins)]
 
 
-def set_reports(x: Any, size: int) -> list[bytes]:
-    """Return ``size`` reports of a set."""
-    return reports(SETS, x, size)
+set_reports = partial(reports, SETS)
 
 
 def every_item(x: Any, size: int) -> list[list[bytes]]:

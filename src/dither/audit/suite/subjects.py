@@ -164,6 +164,7 @@ def _smooth() -> Iterator[Subject]:
     for noise in noises:
 
         def draw(x: Any, noise: Any = noise) -> Any:
+            """Release an answer with its smooth sensitivity, the two numbers in x."""
             return noise.release(x[0], x[1], width=1000.0)
 
         wider = float(np.exp(noise.beta)) * (1 - 1e-12)
@@ -214,9 +215,11 @@ def _sessions() -> Iterator[Subject]:
     train = np.linspace(0, 1, 10)
 
     def start_holdout(x: Any) -> ReusableHoldout:
+        """Start a session with the held-out records x."""
         return ReusableHoldout(train, x, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
 
     def ask_holdout(x: Any) -> list[float]:
+        """Return the answers of a session to two questions."""
         holdout_session = start_holdout(x)
         return [holdout_session.ask(partial(_above, t)).value for t in (0.2, 0.8)]
 
@@ -249,6 +252,7 @@ def _statistics() -> Iterator[Subject]:
                 continue  # nothing changes
 
             def draw(x: Any, function: Any = function, relation: Neighbors = relation, options: Any = options) -> Any:
+                """Release the statistic of the column x once: a number, or the counts of a histogram."""
                 result = function(x, epsilon=1, neighbors=relation, **options)
                 return result.counts.tolist() if hasattr(result, "counts") else result
 
@@ -276,6 +280,7 @@ def _densities() -> Iterator[Subject]:
         options = {"ks": {"bins": 4, "points": 4}, "smoothed": {"bins": 2, "points": 2}}.get(method, {"bins": 3})
 
         def draw(x: Any, method: Any = method, options: Any = options) -> Any:
+            """Release the density of the column x once, as the probability of each bin."""
             return density.release(x, (0, 1), 1, method=method, **options).weights.tolist()
 
         yield Subject(f"density, {method}", "density", PureDP(1), one, other, repeated_runs(draw))
@@ -333,6 +338,7 @@ def _tables() -> Iterator[Subject]:
     for name, promised, cost in (("pure", PureDP(1), {"epsilon": 1}), ("normal noise", ZCDP(0.5), {"rho": 0.5})):
 
         def profile(x: Any, budget: Guarantee = promised, cost: Mapping[str, Any] = cost) -> Any:
+            """Open the rows x as a table and release its profile, as JSON."""
             bounds, keys = {"amount": (0, 10)}, {"town": ["t0", "t1"]}
             with open_table(x, unit="who", bounds=bounds, keys=keys, budget=budget) as table:
                 return to_json(table.profile(**cost).tables)
@@ -391,6 +397,7 @@ def _learning() -> Iterator[Subject]:
             def draw(
                 data: Any, model: Any = model, attributes: Any = attributes, relation: Neighbors = relation
             ) -> Any:
+                """Fit the model once to ``data``, rows and labels, and return its fitted attributes."""
                 with learn.total_spent():  # the audit fits repeatedly, and the claim is that of one fit
                     fitted = model.set_params(neighbors=relation).fit(*data)
                 return [np.asarray(getattr(fitted, name)).tolist() for name in attributes]

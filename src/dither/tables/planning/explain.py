@@ -58,6 +58,7 @@ from dither.tables.planning.plan import AggregationPlan, BinChoice, QuestionPlan
 from dither.tables.planning.quantiles import Quantiles, errors
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.planning.tails import is_bounded, per_row
+from dither.tables.planning.work import expressions_in
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import folded
 from dither.tables.query.operations import operation
@@ -357,12 +358,22 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     about_rows = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (
         *profile_notes(plan),
+        *weekday_notes(plan),
         *about_rows,
         *held_notes(plan),
         *(unseen_bounds_notes(plan) if plan.automatic else ()),
         *error_notes(plan),
         *empty_group_notes(plan),
     )
+
+
+def weekday_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return the note on how days of the week are counted, if numbers are asked for on which engines differ."""
+    inside = () if plan.query.source is None else sources(plan.query.source)
+    written = (item for part in (plan.query, *inside) for item in expressions_in(part))
+    calls = (node for item in written for node in walk(item) if isinstance(node, Call))
+    from_sunday = any(call.op == "date_part" and call.args[0] == Literal("dow") for call in calls)
+    return (Note("weekday_numbers"),) if from_sunday else ()
 
 
 def profile_notes(plan: AggregationPlan) -> tuple[Note, ...]:

@@ -85,6 +85,9 @@ if TYPE_CHECKING:
 SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fraction(1, 20)}
 """The share of the budget that the choice of a limit takes, and learning how much stated limits leave out (``bias``);
 bounds of an aggregate take :data:`BOUNDS_SHARE`."""
+LEARNING_SHARE = Fraction(3, 10)
+"""The share that learning how many rows people have takes, where the answers are corrected by it (see
+:mod:`dither.tables.planning.sketch`): with less, what may be hidden is most of the error."""
 BOUNDS_SHARE = Fraction(1, 20)
 SECOND_LOOK_SHARE = Fraction(1, 3)
 """The share of what is left for the answers that is spent on looking for bounds again, where none were found."""

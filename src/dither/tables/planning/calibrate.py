@@ -145,6 +145,8 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     to_choose = query if profiled is None else _without_bounds(query, profiled)
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in to_choose.aggregates.values())):
         unstated = automatic.unstated_limits(to_choose, max_groups, max_rows, None in known[0], bias)
+        if profiled is not None and profiled.to_learn and "max_rows" in unstated:
+            unstated["max_rows"] = automatic.LEARNING_SHARE
     one_row = (
         card.unit is None and options.error is None and "auto" in (options.max_rows, query.max_rows, card.max_rows)
     )
@@ -252,7 +254,7 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
             return float(gaussian_ratio(Fraction(share), delta))
 
     if asked.profiled.to_learn:  # and to be settled then
-        paid = float(epsilon * automatic.SHARES["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
+        paid = float(epsilon * asked.unstated["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
         learned = [people for item in asked.profiled.thinnings for people in item.as_learned(paid)]
         known = [replace(asked.profiled, people=item, approximate=False) for item in learned]
         return replace(asked, expected=mean_errors([settle(asked, item, epsilon, noise_of).expected for item in known]))

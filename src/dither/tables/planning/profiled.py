@@ -151,7 +151,9 @@ class ProfiledRows:
         if known.values is None and known.keys is not None:
             weights = np.maximum(np.asarray(known.keys.weights), 0.0)
             total = max(float(weights.sum()), 1e-9)
-            return _Listed(tuple(known.keys.keys), weights / total, np.full(len(weights), known.keys.deviation / total))
+            deviations = np.full(len(weights), known.keys.deviation / total)
+            nulls = max(known.nulls or 0.0, 0.0)
+            return _Listed(tuple(known.keys.keys), weights / total, deviations, nulls / (nulls + total))
         try:
             card = find(column)[1]
             kind, bounds = card.type, card.bounds
@@ -171,9 +173,13 @@ class ProfiledRows:
             (column,) = used
             known = self._of_column(column, find)
             mapped = None if known is None else _mapped(known, item, column.name)
-            if mapped is None:
+            if known is None or mapped is None:
                 return None
-            result *= float(mapped.shares @ mapped.points) * (1 - mapped.nulls)
+            share = float(mapped.shares @ mapped.points) * (1 - mapped.nulls)
+            if evaluate(item, {column.name: None}) is True:
+                share += known.nulls
+            seen = known.deviations[known.deviations > 0]
+            result *= max(share, float(seen.min(initial=1.0)) if seen.size else 0.0)  # which the noise may hide
         return min(max(result, 1e-6), 1.0)
 
 
@@ -184,6 +190,8 @@ class _Listed:
     keys: tuple[Any, ...]
     shares: Floats
     deviations: Floats
+    nulls: float = 0.0
+    """The share of rows without a key."""
 
 
 def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | None:
@@ -196,7 +204,8 @@ def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | N
     try:
         if isinstance(known, _Listed):
             points = np.array([at(key) for key in known.keys], dtype=np.float64)
-            return Values(points, known.shares, known.deviations, (0.0, 0.0)).mapped(lambda _: points)
+            of_keys = Values(points, known.shares, known.deviations, (0.0, 0.0), nulls=known.nulls)
+            return of_keys.mapped(lambda _: points)
         return known.mapped(lambda points: np.array([at(_as_type(item, known.kind)) for item in points.tolist()]))
     except (DitherError, TypeError, ValueError, OverflowError):
         return None

@@ -75,7 +75,7 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.planning.group_keys import number_of_groups
 from dither.tables.planning.plan import AggregationPlan, round_down, variance_of
-from dither.tables.planning.top_keys import GroupKeys, choose_keys
+from dither.tables.planning.top_keys import GroupKeys, choose_keys, shown_groups
 from dither.tables.query.tree import Aggregate, Expression, Query
 
 if TYPE_CHECKING:
@@ -328,8 +328,10 @@ def _most_groups(plan: AggregationPlan) -> int:
 
 
 def _assumed_groups(plan: AggregationPlan) -> int:
-    """Return over how many groups omitted rows are spread: all public keys, or an assumed number of private ones."""
-    return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), MAX_TOTAL)
+    """Return over how many groups omitted rows are spread: all public keys, or an assumed number of private ones; the
+    largest, where only these are shown."""
+    shown = shown_groups(plan.query) or MAX_TOTAL
+    return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), shown, MAX_TOTAL)
 
 
 def _noise_of_one(plan: AggregationPlan) -> float:

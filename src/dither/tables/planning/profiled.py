@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from dither.errors import DitherError
 from dither.tables.card.model import Card
-from dither.tables.card.profile import TableProfile
+from dither.tables.card.profile import ColumnProfile, TableProfile
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.planning import choose
 from dither.tables.planning.choose import Choice, Correction, Known
 from dither.tables.planning.table_model import Floats, People, Values
+from dither.tables.planning.top_keys import shown_groups
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.relations import base_of, is_whole
 from dither.tables.query.tree import (
@@ -306,18 +307,21 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
 
 def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
     """Return each group's share of the people (None: no groups), from the profile of the grouping columns as if they
-    were independent; even shares for columns without a profile."""
+    were independent; even shares for columns without a profile. Of groups that are shown by their size, the largest."""
     if not asked.query.groups:
         return None
     result = np.ones(1)
     for group, listed in zip(asked.query.groups, asked.keys, strict=True):
         value = rows.in_table(group.value)
         column = rows.table.columns.get(value.name) if isinstance(value, Column) and value.table is None else None
+        joined = _joined_column(asked.query, group.value, rows)
         if listed is None:
             number = _ASSUMED_GROUPS
             shares = np.full(number, 1 / number)
             if column is not None and column.private_keys is not None:
                 shares = _private_shares(column.private_keys, rows.people.number)
+        elif joined is not None:
+            shares = _joined_shares(joined, len(listed), rows.people.number)
         elif column is not None and column.keys is not None:
             weight = dict(zip(column.keys.keys, column.keys.weights, strict=True))
             whole = max(sum(max(item, 0.0) for item in column.keys.weights), 1.0)
@@ -328,7 +332,35 @@ def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
         result = np.outer(result, shares).ravel()
         if len(result) > 10_000:
             result = np.quantile(result, np.linspace(0, 1, 1000))
+    shown = shown_groups(asked.query)
+    if shown is not None:
+        result = np.sort(result)[-shown:]
     return [float(item) for item in result]
+
+
+def _joined_column(query: Query, value: Expression, rows: ProfiledRows) -> ColumnProfile | None:
+    """Return the profile of the column by which a public table is joined that a group is computed from; None for other
+    groups, or without such a profile."""
+    tables = {column.table for column in columns(value)}
+    for join in query.joins:
+        own = rows.in_table(join.own)
+        if tables == {join.table} and isinstance(own, Column) and own.table is None:
+            known = rows.table.columns.get(own.name)
+            return None if known is None or (known.private_keys or known.keys) is None else known
+    return None
+
+
+def _joined_shares(column: ColumnProfile, groups: int, people: float) -> Floats:
+    """Return the share of the people in each of the groups that a public table makes of the keys of a column: as many
+    of the largest keys as there are groups, each with some of the others; nobody in groups beyond."""
+    if column.private_keys is not None:
+        shares = _private_shares(column.private_keys, people)
+    else:
+        weights = np.maximum(np.asarray(column.keys.weights if column.keys is not None else ()), 0.0)
+        shares = weights / max(float(weights.sum()), 1.0)
+    shares = np.sort(shares)[::-1]
+    padded = np.append(shares, np.zeros(-len(shares) % max(groups, 1)))
+    return np.minimum(padded.reshape(-1, max(groups, 1)).sum(axis=0), 1.0)
 
 
 def _private_shares(layers: Any, people: float) -> Floats:

@@ -37,7 +37,13 @@ from dither.tables.compile.limits import MAX_TOTAL, Level, SharedBounds
 from dither.tables.options import ReleaseOptions, percentage
 from dither.tables.planning import automatic, tails
 from dither.tables.planning.estimate import expected_error, rounded_error, with_least_squares
-from dither.tables.planning.group_keys import card_of_question, every_group, number_of_groups, with_unstated_bounds
+from dither.tables.planning.group_keys import (
+    PublicKeys,
+    card_of_question,
+    every_group,
+    number_of_groups,
+    with_unstated_bounds,
+)
 from dither.tables.planning.plan import (
     Aggregation,
     AggregationPlan,
@@ -150,11 +156,16 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     one_row = (
         card.unit is None and options.error is None and "auto" in (options.max_rows, query.max_rows, card.max_rows)
     )
-    may_sketch = profiled is None and shared_bounds is None and options.interval == "noise"
-    if may_sketch and ("max_rows" in unstated or one_row):
+    may_sketch = shared_bounds is None and options.interval == "noise"
+    if may_sketch and profiled is None and ("max_rows" in unstated or one_row):
         from dither.tables.planning.sketch import values_to_sketch  # which questions with stated limits do not need
 
         unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), one_row)}
+    elif may_sketch and profiled is not None and options.error is None and _may_choose_later(query, known[0]):
+        from dither.tables.planning.sketch import values_to_sketch
+
+        sketched = values_to_sketch(query, lookup_of(card, query.joins), sums=True, profiled=profiled)
+        unstated, profiled = {**unstated, **sketched}, replace(profiled, to_sketch=bool(sketched))
     top = None
     if shared_bounds is None and None in known[0]:
         profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)
@@ -168,6 +179,13 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     provisional = automatic.with_provisional_bounds(query) if unstated or profiled is not None else query
     result = aggregation_of(provisional, card, settled, shared_bounds, known)
     return replace(result, unstated=unstated, top=top, profiled=profiled)
+
+
+def _may_choose_later(query: Query, keys: PublicKeys) -> bool:
+    """Return whether all limits and bounds of an aggregation may be chosen after it was charged."""
+    from dither.tables.planning.profiled import CHOSEN
+
+    return None not in keys and {item.kind for item in query.aggregates.values()} <= set(CHOSEN)
 
 
 _ADDED = {"count", "count_value", "sum"}
@@ -259,6 +277,8 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
         known = [replace(asked.profiled, people=item, approximate=False) for item in learned]
         return replace(asked, expected=mean_errors([settle(asked, item, epsilon, noise_of).expected for item in known]))
     settled = settle(asked, asked.profiled, epsilon, noise_of)
+    if asked.profiled.to_sketch:  # and to be settled again then
+        return replace(asked, expected=settled.expected)
     query = replace(asked.query, aggregates={**asked.query.aggregates, **settled.aggregates})
     options = asked.options
     if settled.rows is not None:
@@ -301,7 +321,8 @@ def _planned(
     result = asked.with_budget(left, _delta_left(asked, delta))
     if asked.top is not None and delta is not None:
         result = replace(result, top_keys=asked.top.at(choices[KEYS], delta / 2))
-    if {"max_groups", "max_rows"} & set(asked.unstated):  # whatever is chosen after the charge must not be refused
+    later = asked.profiled is not None and asked.profiled.to_sketch
+    if later or {"max_groups", "max_rows"} & set(asked.unstated):  # whatever is chosen after the charge must not be refused
         widest = replace(asked.options, max_groups=1, max_rows=MAX_TOTAL)
         aggregation_of(asked.query, asked.card, widest, asked.shared_bounds, (asked.keys, asked.ties)).with_budget(
             left, _delta_left(asked, delta)

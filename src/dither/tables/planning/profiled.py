@@ -89,6 +89,9 @@ class ProfiledRows:
     to_learn: bool = False
     """Whether how many rows people have is learned by a part of the question's own epsilon: a condition keeps some of
     the rows of each person or all rows of some people, and for counts and sums it matters which."""
+    to_sketch: bool = False
+    """Whether values of which the profile says nothing are sketched by a part of the question's own epsilon, and limits
+    and bounds are chosen then."""
     conditions: tuple[Expression, ...] = ()
     """The conditions that every row meets, in the columns of the table."""
     to_bound: frozenset[str] = frozenset()

@@ -271,14 +271,16 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
         def noise_of(share: float) -> float:
             return float(gaussian_ratio(Fraction(share), delta))
 
-    if asked.profiled.to_learn:  # and to be settled then
-        paid = float(epsilon * asked.unstated["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
-        learned = [people for item in asked.profiled.thinnings for people in item.as_learned(paid)]
-        known = [replace(asked.profiled, people=item, approximate=False) for item in learned]
-        return replace(asked, expected=mean_errors([settle(asked, item, epsilon, noise_of).expected for item in known]))
+    if asked.profiled.to_learn or asked.profiled.to_sketch:  # and to be settled then
+        rows, unknown = _with_guesses(asked, asked.profiled)
+        people = [rows]
+        if rows.to_learn:
+            paid = float(epsilon * asked.unstated["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
+            learned = [item for thinned in rows.thinnings for item in thinned.as_learned(paid)]
+            people = [replace(rows, people=item, approximate=False) for item in learned]
+        expected = mean_errors([settle(asked, item, epsilon, noise_of).expected for item in people])
+        return replace(asked, expected={name: item for name, item in expected.items() if name not in unknown})
     settled = settle(asked, asked.profiled, epsilon, noise_of)
-    if asked.profiled.to_sketch:  # and to be settled again then
-        return replace(asked, expected=settled.expected)
     query = replace(asked.query, aggregates={**asked.query.aggregates, **settled.aggregates})
     options = asked.options
     if settled.rows is not None:
@@ -286,6 +288,22 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
     result = aggregation_of(query, asked.card, options, asked.shared_bounds, (asked.keys, asked.ties))
     result = replace(result, unstated=asked.unstated, top=asked.top, profiled=asked.profiled)
     return replace(result, corrections=settled.corrections, expected=settled.expected)
+
+
+def _with_guesses(asked: Aggregation, rows: ProfiledRows) -> tuple[ProfiledRows, set[str]]:
+    """Return the rows with guesses of the values that are to be sketched, for forecasts alone, and the names of the
+    aggregates about values of which nothing can be guessed."""
+    guesses, unknown = dict(rows.sketched), set()
+    for name, item in asked.query.aggregates.items():
+        for value in (item.value, item.other):
+            if not rows.to_sketch or value is None or rows.values(value, asked.find, None) is not None:
+                continue
+            guess = rows.guessed(value, asked.find)
+            if guess is not None:
+                guesses[value] = guess
+            elif item.kind not in ("count", "count_value"):
+                unknown.add(name)
+    return replace(rows, sketched=guesses), unknown
 
 
 def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> list[Aggregation]:

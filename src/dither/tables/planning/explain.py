@@ -406,7 +406,7 @@ def limitations(
         return _any_tail(plan)
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     some_groups = plan.limits.exceeded or plan.selection is not None
-    if kinds == {"people"} and not some_groups:
+    if (kinds == {"people"} and not some_groups) or _settles_later(plan):
         return ()
     corrected = all(name in plan.corrections or item.kind == "people" for name, item in plan.query.aggregates.items())
     if plan.corrections and corrected and plan.selection is None:
@@ -431,6 +431,11 @@ def limitations(
     if kinds - {*ADDED, "people", "count_distinct"}:
         result.append(Note("means_limited"))
     return tuple(result)
+
+
+def _settles_later(plan: AggregationPlan) -> bool:
+    """Return whether limits are those of a profile, and are chosen when values that it lacks have been sketched."""
+    return plan.profiled is not None and plan.profiled.to_sketch and plan.profiled.limits_free
 
 
 def _any_tail(plan: AggregationPlan) -> tuple[Note, ...]:
@@ -535,7 +540,7 @@ def stated_limits(plan: AggregationPlan) -> dict[str, Any]:
 
     The limits are on all groups together: one that has fewer groups may have more rows in each of them.
     """
-    if "max_rows" in plan.automatic:
+    if "max_rows" in plan.automatic or _settles_later(plan):
         return {"rows": "auto", "groups": None}
     only_people = all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values())
     if plan.shared_bounds is not None and not only_people:
@@ -765,7 +770,7 @@ def _by(plan: AggregationPlan) -> str:
 def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
     """Return a line of the explanation for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
-    limit = ["the limit"] if "max_rows" in plan.automatic else []
+    limit = ["the limit"] if "max_rows" in plan.automatic or _settles_later(plan) else []
     for name, parts in plan.measures_of.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]

@@ -57,6 +57,8 @@ _IN_DEVIATIONS = 2.05
 """The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
 _OF_QUANTILES = 1.6
 """How much larger errors of quantiles are said to be: values are taken to be spread evenly within bins."""
+_GUESSES, _STEP = 200, 0.381966
+"""How many examples of a value of several columns a forecast is made with; a step of the golden ratio."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
@@ -113,6 +115,29 @@ class ProfiledRows:
         if isinstance(value, Column):
             return known if not isinstance(known, _Listed) else None
         return None if known is None else _mapped(known, value, column.name)
+
+    def guessed(self, value: Expression, find: Lookup) -> Values | None:
+        """Return the distribution that a value of several columns would have if these were independent, for forecasts
+        alone; None where the profile does not have one of them."""
+        value = self.in_table(value)
+        used = sorted(columns(value), key=lambda column: column.name)
+        drawn: dict[str, list[Any]] = {}
+        for place, column in enumerate(used):
+            known = None if column.table is not None else self._kept(self._of_column(column, find), column, find)
+            if not isinstance(known, Values):
+                return None
+            at = (np.arange(_GUESSES) * (2 * place + 1) * _STEP + 0.5) % 1  # evenly spread, in another order for each
+            drawn[column.name] = [_as_type(item, known.kind) for item in known.quantile(at).tolist()]
+        try:
+            rows = [dict(zip(drawn, items, strict=True)) for items in zip(*drawn.values(), strict=True)]
+            results = [evaluate(value, row) for row in rows]
+            points = np.array([float(item) for item in results if item is not None])
+        except (DitherError, TypeError, ValueError, OverflowError):
+            return None
+        if not points.size:
+            return None
+        shares = np.full(len(points), 1 / len(points))
+        return Values(points, shares, np.zeros(len(points)), (float(points.min()), float(points.max())))
 
     def _kept(self, known: Values | _Listed | None, column: Column, find: Lookup) -> Values | _Listed | None:
         """Return what a column holds in the rows that the conditions keep: those about it decide which, and a range of

@@ -33,7 +33,7 @@ from dither.tables.planning.plan import AggregationPlan, round_down
 from dither.tables.planning.profiled import GroupErrors, ProfiledRows, settle
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.query.relations import is_whole
-from dither.tables.query.tree import OF_PAIRS, Aggregate, Expression, Query
+from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Expression, Query, columns
 
 SKETCHED = ("mean", "var", "std", "quantile", *OF_PAIRS)
 CORRECTED = ("count", "count_value", "sum")
@@ -140,7 +140,7 @@ def by_sketch(
         values = Values.of_histogram(histogram, bounds, whole)
         rows_with_values = max(rows_with_values, float(noisy.sum()))
         if values is not None:
-            known[value] = values
+            known[value] = replace(values, alike=1.0) if _is_of_person(value, plan) else values
     if of_people is None and plan.profiled is not None:
         own, rows = plan.profiled.limits_free, replace(plan.profiled, sketched=known)
     elif of_people is None:
@@ -179,6 +179,14 @@ def by_sketch(
     expected = {name: settled.expected[name] for name in corrections}
     chosen = replace(query, aggregates={**query.aggregates, **settled.aggregates})
     return Sketched(chosen, corrections, expected, notes, own)
+
+
+def _is_of_person(value: Expression, plan: AggregationPlan) -> bool:
+    """Return whether a value is computed from a public table that is joined on the person: the same in all of their
+    rows."""
+    tables = {column.table for column in columns(value)}
+    own = {join.table for join in plan.query.joins if join.own == Column(plan.card.unit or "")}
+    return bool(tables) and tables <= own
 
 
 def _is_chosen(aggregate: Aggregate, own: bool) -> bool:

@@ -315,9 +315,12 @@ def _bin(values: Mapping[str, Any], beginning: str) -> str:
 
 
 def _extreme_rank(values: Mapping[str, Any]) -> str:
-    """Return the sentence of a note ``extreme_rank``: how many rows lie beyond a private MIN or MAX."""
+    """Return the sentence of a note ``extreme_rank``: how many people (or rows) lie beyond a private MIN or MAX."""
     half = _bin(values, " by more than half a bin,")
-    return f"At most {two_digits(values['rows'])} rows are beyond `{values['name']}`{half} (95 %)."
+    who = {"people": " people", "divided": " people, each divided among their groups,"}.get(
+        values.get("of", ""), " rows"
+    )
+    return f"At most {two_digits(values['rows'])}{who} are beyond `{values['name']}`{half} (95 %)."
 
 
 def _quantile_rank(values: Mapping[str, Any]) -> str:

@@ -76,7 +76,7 @@ from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.planning.group_keys import number_of_groups
 from dither.tables.planning.plan import AggregationPlan, round_down, variance_of
 from dither.tables.planning.top_keys import GroupKeys, choose_keys, shown_groups
-from dither.tables.query.tree import Aggregate, Expression, Query
+from dither.tables.query.tree import EXTREMES, Aggregate, Expression, Query
 
 if TYPE_CHECKING:
     from dither.tables.planning.choose import Correction
@@ -107,12 +107,15 @@ def unstated_limits(
     learning what stated limits leave out, unless a chosen limit reveals it."""
     result: dict[str, Fraction] = {}
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
-    rows = max_rows == "auto" and kinds != {"people"}
+    counts_rows = not kinds <= {"people", *EXTREMES}
+    rows = max_rows == "auto" and counts_rows
     if rows:
         result["max_rows"] = SHARES["max_rows"]
-    if max_groups == "auto" and query.groups and (private or "people" in kinds or not rows):
+    # where people have an extreme in each of their groups, the noise relative to all of these is the same for any limit
+    unlimited = not rows and not kinds <= set(EXTREMES)
+    if max_groups == "auto" and query.groups and (private or "people" in kinds or unlimited):
         result["max_groups"] = SHARES["max_groups"]
-    of_rows = kinds != {"people"} and not rows
+    of_rows = counts_rows and not rows
     of_groups = query.groups and "max_groups" not in result and (private or "people" in kinds)
     if bias and (of_rows or of_groups):
         result["bias"] = SHARES["bias"]

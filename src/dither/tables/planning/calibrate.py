@@ -59,7 +59,7 @@ from dither.tables.planning.top_keys import SHARE as SHARE_OF_KEYS
 from dither.tables.planning.work import refuse_much_text_work
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.relations import base_of
-from dither.tables.query.tree import SIMPLE, Aggregate, Call, Expression, Literal, Query
+from dither.tables.query.tree import EXTREMES, SIMPLE, Aggregate, Call, Expression, Literal, Query
 
 if TYPE_CHECKING:  # questions without a profile do not need it
     from dither.tables.planning.profiled import ProfiledRows
@@ -185,7 +185,7 @@ def _may_choose_later(query: Query, keys: PublicKeys) -> bool:
     """Return whether all limits and bounds of an aggregation may be chosen after it was charged."""
     from dither.tables.planning.profiled import CHOSEN
 
-    return None not in keys and {item.kind for item in query.aggregates.values()} <= set(CHOSEN)
+    return None not in keys and {item.kind for item in query.aggregates.values()} <= {*CHOSEN, *EXTREMES}
 
 
 _ADDED = {"count", "count_value", "sum"}
@@ -227,18 +227,19 @@ def _by_profile(
     from dither.tables.planning.profiled import CHOSEN, profiled_rows
 
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
-    if "count_distinct" in kinds or kinds == {"people"}:
+    if "count_distinct" in kinds or kinds <= {"people", *EXTREMES}:
         return None, max_groups, max_rows
     result = profiled_rows(query, card, max_rows == "auto")
     if result is None:
         return None, max_groups, max_rows
     several = result.approximate and result.people.most_rows > 1
-    if max_rows == "auto" and several and may_learn and kinds & _ADDED and kinds <= set(CHOSEN) and not private:
+    every = kinds <= {*CHOSEN, *EXTREMES}
+    if max_rows == "auto" and several and may_learn and kinds & _ADDED and every and not private:
         result = replace(result, to_learn=True, limits_free=True)
         max_groups = 1 if max_groups == "auto" else max_groups
     elif max_rows == "auto":
         max_rows = 1
-        if max_groups == "auto" and not private and kinds <= set(CHOSEN):
+        if max_groups == "auto" and not private and every:
             max_groups = 1
     to_bound = frozenset(
         name
@@ -340,7 +341,9 @@ def _planned(
     if asked.top is not None and delta is not None:
         result = replace(result, top_keys=asked.top.at(choices[KEYS], delta / 2))
     later = asked.profiled is not None and asked.profiled.to_sketch
-    if later or {"max_groups", "max_rows"} & set(asked.unstated):  # whatever is chosen after the charge must not be refused
+    if later or {"max_groups", "max_rows"} & set(
+        asked.unstated
+    ):  # whatever is chosen after the charge must not be refused
         widest = replace(asked.options, max_groups=1, max_rows=MAX_TOTAL)
         aggregation_of(asked.query, asked.card, widest, asked.shared_bounds, (asked.keys, asked.ties)).with_budget(
             left, _delta_left(asked, delta)

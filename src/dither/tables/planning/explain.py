@@ -65,6 +65,7 @@ from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS
 from dither.tables.query.relations import RelationCard, base_of, describe_relation, person_of, relation_schema
 from dither.tables.query.tree import (
+    EXTREMES,
     SIMPLE,
     Aggregate,
     Call,
@@ -406,9 +407,10 @@ def limitations(
         return _any_tail(plan)
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     some_groups = plan.limits.exceeded or plan.selection is not None
-    if (kinds == {"people"} and not some_groups) or _settles_later(plan):
+    by_people = {"people", *EXTREMES}
+    if (kinds <= by_people and not some_groups) or _settles_later(plan):
         return ()
-    corrected = all(name in plan.corrections or item.kind == "people" for name, item in plan.query.aggregates.items())
+    corrected = all(name in plan.corrections or item.kind in by_people for name, item in plan.query.aggregates.items())
     if plan.corrections and corrected and plan.selection is None:
         return ()  # what limits do is in the answers, and in their ±
     own = {name: item.rows_per_person for name, item in plan.query.aggregates.items() if item.rows_per_person}
@@ -428,7 +430,7 @@ def limitations(
             result.append(Note("undercount_later" if later else "undercount_unknown"))
     if "count_distinct" in kinds:
         result.append(Note("distinct_limited"))
-    if kinds - {*ADDED, "people", "count_distinct"}:
+    if kinds - {*ADDED, *by_people, "count_distinct"}:
         result.append(Note("means_limited"))
     return tuple(result)
 
@@ -512,7 +514,10 @@ def error_notes(plan: AggregationPlan) -> tuple[Note, ...]:
             result.append(Note("mode_gap", {"name": choice.name, "rows": gap}))
         else:
             beyond = inside_rank(plan, choice) / row + gap
-            result.append(Note("extreme_rank", {"name": choice.name, "rows": beyond, "bin_width": width}))
+            of = "people" if plan.card.unit is not None else "rows"
+            of = "divided" if of == "people" and plan.query.groups and plan.limits.exceeded else of
+            said = {"name": choice.name, "rows": beyond, "bin_width": width, "of": of}
+            result.append(Note("extreme_rank", said))
     for ranked in plan.quantiles:
         if ranked.interval is None:  # else the interval shows the error
             row = 1 << plan.bin_limits(ranked.aggregate).bits()
@@ -542,7 +547,7 @@ def stated_limits(plan: AggregationPlan) -> dict[str, Any]:
     """
     if "max_rows" in plan.automatic or _settles_later(plan):
         return {"rows": "auto", "groups": None}
-    only_people = all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values())
+    only_people = all(item.kind in ("people", *EXTREMES) for item in plan.query.aggregates.values())
     if plan.shared_bounds is not None and not only_people:
         return {"rows": plan.max_groups * plan.max_rows, "groups": None}
     if not plan.query.groups or (

@@ -50,15 +50,16 @@ from dither.tables.query.tree import (
 if TYPE_CHECKING:
     from dither.tables.planning.plan import Aggregation
 
-CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min", "max", "mode", "histogram", *OF_PAIRS)
-"""The kinds of aggregates that may have a limit of their own."""
+CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "mode", "histogram", *OF_PAIRS)
+"""The kinds of aggregates that may have a limit of their own; people count once in extremes."""
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
 _IN_DEVIATIONS = 2.05
 """The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
 _OF_QUANTILES = 1.6
 """How much larger errors of quantiles are said to be: values are taken to be spread evenly within bins."""
 _GUESSES, _STEP = 200, 0.381966
-"""How many examples of a value of several columns a forecast is made with; a step of the golden ratio."""
+"""How many examples of a value of several columns a forecast is made with; a step of the golden ratio, odd multiples of
+which order evenly spread places differently."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
@@ -126,7 +127,7 @@ class ProfiledRows:
             known = None if column.table is not None else self._kept(self._of_column(column, find), column, find)
             if not isinstance(known, Values):
                 return None
-            at = (np.arange(_GUESSES) * (2 * place + 1) * _STEP + 0.5) % 1  # evenly spread, in another order for each
+            at: Floats = (np.arange(_GUESSES, dtype=np.float64) * (2 * place + 1) * _STEP + 0.5) % 1
             drawn[column.name] = [_as_type(item, known.kind) for item in known.quantile(at).tolist()]
         try:
             rows = [dict(zip(drawn, items, strict=True)) for items in zip(*drawn.values(), strict=True)]
@@ -388,7 +389,8 @@ def _joined_shares(column: ColumnProfile, groups: int, people: float) -> Floats:
         shares = weights / max(float(weights.sum()), 1.0)
     shares = np.sort(shares)[::-1]
     padded = np.append(shares, np.zeros(-len(shares) % max(groups, 1)))
-    return np.minimum(padded.reshape(-1, max(groups, 1)).sum(axis=0), 1.0)
+    result: Floats = np.minimum(padded.reshape(-1, max(groups, 1)).sum(axis=0), 1.0)
+    return result
 
 
 def _private_shares(layers: Any, people: float) -> Floats:
@@ -539,7 +541,6 @@ def _answer(item: _Item, rows: float) -> float:
     return abs(size) * (rows if kind == "sum" else 1)
 
 
-_BINNED = ("quantile", "min", "max", "mode", "histogram")
 _CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile", *OF_PAIRS)
 
 
@@ -566,7 +567,7 @@ def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRow
     """Return an aggregate with the distribution of its value, and the bounds within which bounds may be chosen."""
     value, find = aggregate.value, asked.find
     bounds, free, whole, values = (0.0, 1.0), False, False, None
-    if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", "min", "max", *OF_PAIRS):
+    if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", *OF_PAIRS):
         known = expressions.public_interval(value, find)
         whole = is_whole(value, lambda column: find(column)[1])
         if isinstance(aggregate.bounds, tuple) and name not in rows.to_bound:
@@ -586,7 +587,7 @@ def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRow
     if aggregate.kind in OF_PAIRS:
         second = replace(aggregate, kind="mean", value=aggregate.other, bounds=aggregate.other_bounds)
         other = _item("", second, asked, rows)
-    return _Item(aggregate, value, values, bounds, free and aggregate.kind not in ("min", "max"), whole, alone, other)
+    return _Item(aggregate, value, values, bounds, free, whole, alone, other)
 
 
 def known_of(item: _Item, known: Known) -> Known:
@@ -617,8 +618,6 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
             (item.bounds, other.bounds), epsilon, kind,
             free=(item.free, other.free), whole=(item.whole, other.whole), noise=noise,
         )  # fmt: skip
-    if kind in ("min", "max"):
-        return choose.choose_extreme(known, item.bounds)
     at = min(max(float(item.aggregate.at), 0.005), 0.995)
     return choose.choose_quantile(known, item.values, item.bounds, epsilon, at, free=item.free, whole=item.whole)
 

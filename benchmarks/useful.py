@@ -513,8 +513,8 @@ def main() -> None:
     print()
     for profile, items in results.items():
         report(items, "Without a profile" if profile is None else f"With a profile of ε = {profile:g}")
-    if chosen.part in ("all", "tails"):
-        for profile in results:
+    for profile in results:
+        if chosen.part in ("all", "tails"):
             tail_rows(profile, 200 if chosen.quick else 20_000, chosen.asks)
         if chosen.part == "ordinary" or (chosen.part == "all" and not chosen.quick):
             ordinary.run(profile, chosen.asks, chosen.match, 2 if chosen.quick else None)

@@ -44,6 +44,7 @@ EXAMPLES = {
     "null_keys": {"columns": ["kind"], "group_by": ["COALESCE(kind, …)"]},
     "keys_beyond_bounds": {"columns": [{"column": "age", "low": "0", "high": "9"}], "certain": True},
     "small_groups": {"people": 30},
+    "weekday_numbers": {},
     "value_without_rows": {"names": ["m"], "grouped": True, "counts": ["COUNT(x)"]},
     "value_without_values": {"names": ["m"], "grouped": False, "counts": ["COUNT(x)"]},
     "null_values": {"names": ["m"], "grouped": True},

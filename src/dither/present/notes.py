@@ -34,7 +34,7 @@ NoteKind = Literal[
     "bounds_forecast", "bounds_stated", "person_values_clamped",
     # groups
     "null_keys", "keys_beyond_bounds", "small_groups", "top_keys", "other_groups", "levels", "empty_groups",
-    "value_without_rows", "value_without_values", "null_values",
+    "weekday_numbers", "value_without_rows", "value_without_values", "null_values",
     # errors
     "population", "population_clusters", "mode_gap", "extreme_rank", "quantile_rank", "no_interval", "noise_only",
     "mostly_noise",
@@ -101,7 +101,7 @@ _FIRST: tuple[NoteKind, ...] = (
     "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
     "error_unknown",
     # which rows are shown, and what their numbers are
-    "as_of", "compared_with", "top_keys", "small_groups", "other_groups", "population",
+    "as_of", "compared_with", "top_keys", "small_groups", "other_groups", "weekday_numbers", "population",
     "temporary_ledger",
     # what the ± leaves out, or follows from
     "undercount_unknown", "left_out", "by_profile", "null_values", "one_sided", "chosen_by_noise", "undercount_beside",
@@ -317,9 +317,12 @@ def _bin(values: Mapping[str, Any], beginning: str) -> str:
 
 
 def _extreme_rank(values: Mapping[str, Any]) -> str:
-    """Return the sentence of a note ``extreme_rank``: how many rows lie beyond a private MIN or MAX."""
+    """Return the sentence of a note ``extreme_rank``: how many people (or rows) lie beyond a private MIN or MAX."""
     half = _bin(values, " by more than half a bin,")
-    return f"At most {two_digits(values['rows'])} rows are beyond `{values['name']}`{half} (95 %)."
+    who = {"people": " people", "divided": " people, each divided among their groups,"}.get(
+        values.get("of", ""), " rows"
+    )
+    return f"At most {two_digits(values['rows'])}{who} are beyond `{values['name']}`{half} (95 %)."
 
 
 def _quantile_rank(values: Mapping[str, Any]) -> str:
@@ -460,6 +463,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "keys_beyond_bounds": _keys_beyond_bounds,
     "small_groups": "Groups with fewer than about {people:,} people are not shown.",
     "top_keys": _top_keys,
+    "weekday_numbers": "Of days of the week, Sunday is 0 (BigQuery, Spark: 1).",
     "other_groups": "The last row, without a key, is all groups that are not shown.",
     "levels": "Levels add up, except for rounding; they count the rows whose keys in all columns are public.",
     "empty_groups": "Results computed from groups include every public group, even one without people.",

@@ -188,6 +188,8 @@ KEYS: dict[str, list[str]] = {
         "EXTRACT(QUARTER FROM {c})",
         "YEAR({c})",
         "ISODOW({c})",
+        "DAYOFWEEK({c})",
+        "DAYNAME({c})",
         "date_trunc('year', {c})",
         "{c} >= DATE '2024-07-01'",
     ],

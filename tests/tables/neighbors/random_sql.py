@@ -70,6 +70,7 @@ GROUPS = [
     # keys that are public without being listed
     "{column_boolean}", "{column_number} > {number}", "{narrow}",
     "WIDTH_BUCKET({bounded}, 0, 100, 4)", "MONTH({column_date})", "ISODOW({column_timestamp})",
+    "DAYOFWEEK({column_date})", "DAYNAME({column_date})", "MONTHNAME({column_timestamp})",
     "CASE WHEN {boolean} THEN 'a' WHEN {boolean} THEN 'A' END", "FLOOR({bounded} / 10)",
     "CASE WHEN {column_text} IN ('a', 'é') THEN {column_text} END", "COALESCE({keyed}, 'none')", "{column_day}",
     # keys that are private

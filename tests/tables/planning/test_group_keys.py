@@ -151,6 +151,11 @@ if "date_part" in OPERATIONS:
         "EXTRACT(QUARTER FROM day) WHERE day < '2013-07-01'": (1, 2),
         "DAY(anyday)": tuple(range(1, 32)),
         "ISODOW(anyday)": tuple(range(1, 8)),
+        "DAYOFWEEK(anyday)": tuple(range(7)),
+        "DAYNAME(anyday)": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+        "DAYNAME(day) WHERE ISODOW(day) > 5": ("Saturday", "Sunday"),
+        "MONTHNAME(at)": ("January", "February"),
+        "ISOYEAR(day)": (2013, 2014),
         "WEEK(anyday)": tuple(range(1, 54)),
         "HOUR(at)": tuple(range(24)),
     }

@@ -206,7 +206,8 @@ def bounds_of(text):
 
 def test_bounds_follow_from_those_of_the_columns():
     expected = {
-        "ABS(x - 1)": (0, 3), "MONTH(d)": (1, 12), "ISODOW(t)": (1, 7), "HOUR(t)": (0, 23), "YEAR(d)": (1, 9999),
+        "ABS(x - 1)": (0, 3), "MONTH(d)": (1, 12), "ISODOW(t)": (1, 7), "WEEKDAY(t)": (0, 6), "HOUR(t)": (0, 23),
+        "YEAR(d)": (1, 9999),
         "ROUND(x * 1.25)": (-3, 3), "ROUND(n * 7, -1)": (-20, 20), "TRUNC(x * 0.75)": (-1, 1), "SIGN(x)": (-1, 1),
         "n % 2": (-1, 1), "ABS(n) % 100": (0, 3), "SQRT(x + 2)": (0, 2), "POWER(n, 2)": (0, 9),
         "POWER(n, 3)": (-27, 27),

@@ -96,7 +96,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visits WHERE CAST(age / 2 AS TEXT) = '1'", "round first"),
     ("SELECT COUNT(*) FROM visits WHERE age::json = '1'", "DOUBLE"),
     ("SELECT COUNT(*) FROM visits WHERE TRY_CAST('2024-01-32' AS DATE) = day", "YYYY-MM-DD"),
-    ("SELECT COUNT(*) FROM visits WHERE EXTRACT(dow FROM day) = 1", "ISODOW"),
+    ("SELECT COUNT(*) FROM visits WHERE EXTRACT(decade FROM day) = 1", "MONTH"),
     ("SELECT COUNT(*) FROM visits WHERE EXTRACT(epoch FROM day) = 1", "MONTH"),
     ("SELECT COUNT(*) FROM visits WHERE YEAR(age) = 2024", "date or timestamp"),
     ("SELECT COUNT(*) FROM visits WHERE day > day + INTERVAL '1 month 2 days'", "INTERVAL 5 DAY"),

@@ -104,8 +104,8 @@ class Term:
         return term("date_trunc", period, self)
 
     def part(self, name: str) -> Term:
-        """Return the year, quarter, month, week, day, doy, isodow, hour, minute or second of a date; isodow is 1 on
-        Monday."""
+        """Return the year, quarter, month, week, day, doy, isodow, dow, isoyear, hour, minute or second of a date;
+        isodow is 1 on Monday, dow is 0 on Sunday."""
         return term("date_part", name, self)
 
     def later(self, count: int, unit: str) -> Term:

@@ -10,7 +10,9 @@ There are two kinds. Both are about the same lines:
 ``lines``  these rows with the weight of their person (:mod:`dither.tables.compile.limits`)
 
 *Sums* add up weighted numbers for each group (counts, sums, means, variances). *Bins* add up weights for each group and
-bin of a value (quantiles, extremes, modes, histograms).
+bin of a value (quantiles, extremes, modes, histograms). Of extremes only a person's own in each group is a line: it
+follows from the person's rows alone, and what the lines of a person add up to is bounded as that of rows is. So a
+person counts once in a group, however many rows there are, and a single large value as much as the others.
 
 Before they are weighted, rows of a person and group are added up where that is needed all the same (to count people, to
 choose groups, for the l2 norm) or for free (without groups).
@@ -105,7 +107,7 @@ from dither.tables.query.nodes import (
     total,
 )
 from dither.tables.query.relations import private_columns
-from dither.tables.query.tree import Expression, private_tables
+from dither.tables.query.tree import EXTREMES, Aggregate, Expression, private_tables
 
 Bounds = tuple[float, float]
 PARTS = 6
@@ -656,13 +658,14 @@ def bins(
     edges: tuple[float, ...] | None,
     keys: tuple[Value, ...] | None,
     rows_per_person: int | None = None,
+    extreme: Literal["min", "max"] | None = None,
 ) -> exp.Select:
     """Return the statement that counts values in bins: a row for each nonempty bin ``b`` of each group, with the sum of
     weights ``m0``.
 
     Bins are intervals between ``edges`` (the first and the last include everything beyond), or one for each of
     ``keys``, and are numbered from 0. NULL and NaN are in no bin. ``rows_per_person`` is the aggregate's own limit,
-    None for that of the question.
+    None for that of the question. For an ``extreme`` they count people by their own extreme in each group.
     """
     if edges is not None:
         bin = bin_of(value, edges, context.find)
@@ -673,14 +676,40 @@ def bins(
         bin = case(arms, nodes.literal(None))
         nodes.check_length(bin)
     lines, before = context.counted({"b": bin}, [nodes.is_not_null(plain_column("b"))])
-    lines, tables, weights = context.weighted(lines, bin_limits(context.limits.of_aggregate(rows_per_person)))
+    if extreme is not None and context.card.unit is not None:
+        lines = _own_extremes(context, lines, extreme)
+    lines, tables, weights = context.weighted(lines, bin_limits(context.limits, rows_per_person, extreme is not None))
     return context.finish({"m0": weights}, lines, [*context.names, "b"], [*before, *tables])
 
 
-def bin_limits(limits: Limits) -> Limits:
-    """Return the limits of counts in bins: by the l1 norm, with fewer binary places, since comparing ranks multiplies
-    the counts by further numbers."""
-    return replace(limits, norm=1, max_bits=BIN_BITS)
+def _own_extremes(context: StatementContext, lines: exp.Select, extreme: Literal["min", "max"]) -> exp.Select:
+    """Return of the lines with a bin ``b`` the one of each person and group with the lowest or highest bin; rows
+    without a person stay, each of which is one."""
+    b, u = plain_column("b"), plain_column("u")
+    first = row_number([b if extreme == "min" else nodes.negate(b)], [u, *map(plain_column, context.names)])
+    condition = binary("=", plain_column("e"), integer(1))
+    if context.null_people:
+        condition = binary("or", condition, nodes.is_null(u))
+    ranked = select([exp.Star(), alias(first, "e")], relation(lines, "r"))
+    return select([exp.Star()], relation(ranked, "o"), where=[condition])
+
+
+def bin_limits(limits: Limits, rows_per_person: int | None = None, extreme: bool = False) -> Limits:
+    """Return the limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer
+    places. ``rows_per_person`` is the limit of an aggregate's own; of an ``extreme``, which has one line of a person in
+    each group, it is not needed."""
+    own = replace(limits, rows=1, rows_per_person=None) if extreme else limits.of_aggregate(rows_per_person)
+    return replace(own, norm=1, max_bits=BIN_BITS)
+
+
+def bins_of(context: StatementContext, aggregate: Aggregate) -> Statement:
+    """Return the statement for the bins of an aggregate: those between its edges, or its keys."""
+    assert aggregate.value is not None
+    extreme: Literal["min", "max"] | None = None
+    if aggregate.kind in EXTREMES:
+        extreme = "min" if aggregate.kind == "min" else "max"
+    limit = None if extreme else aggregate.rows_per_person
+    return bins(context, aggregate.value, aggregate.edges, aggregate.keys, limit, extreme)
 
 
 def key_bits(norm: int) -> int:

@@ -32,7 +32,7 @@ from dither.tables.planning.estimate import (
 from dither.tables.planning.group_keys import Key, every_group, group_numbers, noisy_measures
 from dither.tables.planning.plan import AggregationPlan, BinChoice, Counts, answer_type, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
-from dither.tables.query.tree import Aggregate, Expression
+from dither.tables.query.tree import Aggregate
 
 _LARGEST = (1 << 63) - 1
 
@@ -236,15 +236,11 @@ def _binned(
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Yield each of the plan's ``items`` (choices of a bin, quantiles or histograms) with the counts of its bins by
     group; items with the same bins share one statement."""
-    counts_of: dict[tuple[Expression | None, Any, Any, int | None], dict[Key, Bins]] = {}
+    counts_of: dict[int, dict[Key, Bins]] = {}
     for item in items:
-        aggregate: Aggregate = item.aggregate
-        limit = aggregate.rows_per_person
-        bins = (aggregate.value, aggregate.edges, aggregate.keys, limit)
-        if bins not in counts_of:
-            assert aggregate.value is not None
+        statement = bounding.bins_of(frame, item.aggregate)  # which is built once
+        if id(statement) not in counts_of:
             # there are thousands of lines for each group, so that little is done for each
-            statement = bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys, limit)
             places, lines = len(plan.keys), run(statement)
             written: dict[tuple[Any, ...], Bins] = {}
             for line in lines:
@@ -252,8 +248,8 @@ def _binned(
             result: dict[Key, Bins] = {}
             for group, counts in written.items():
                 result.setdefault(_group(plan, group), {}).update(counts)
-            counts_of[bins] = result
-        yield item, counts_of[bins]
+            counts_of[id(statement)] = result
+        yield item, counts_of[id(statement)]
 
 
 def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:

@@ -75,8 +75,8 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.planning.group_keys import number_of_groups
 from dither.tables.planning.plan import AggregationPlan, round_down, variance_of
-from dither.tables.planning.top_keys import GroupKeys, choose_keys
-from dither.tables.query.tree import Aggregate, Expression, Query
+from dither.tables.planning.top_keys import GroupKeys, choose_keys, shown_groups
+from dither.tables.query.tree import EXTREMES, Aggregate, Expression, Query
 
 if TYPE_CHECKING:
     from dither.tables.planning.choose import Correction
@@ -85,6 +85,9 @@ if TYPE_CHECKING:
 SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fraction(1, 20)}
 """The share of the budget that the choice of a limit takes, and learning how much stated limits leave out (``bias``);
 bounds of an aggregate take :data:`BOUNDS_SHARE`."""
+LEARNING_SHARE = Fraction(3, 10)
+"""The share that learning how many rows people have takes, where the answers are corrected by it (see
+:mod:`dither.tables.planning.sketch`): with less, what may be hidden is most of the error."""
 BOUNDS_SHARE = Fraction(1, 20)
 SECOND_LOOK_SHARE = Fraction(1, 3)
 """The share of what is left for the answers that is spent on looking for bounds again, where none were found."""
@@ -104,12 +107,15 @@ def unstated_limits(
     learning what stated limits leave out, unless a chosen limit reveals it."""
     result: dict[str, Fraction] = {}
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
-    rows = max_rows == "auto" and kinds != {"people"}
+    counts_rows = not kinds <= {"people", *EXTREMES}
+    rows = max_rows == "auto" and counts_rows
     if rows:
         result["max_rows"] = SHARES["max_rows"]
-    if max_groups == "auto" and query.groups and (private or "people" in kinds or not rows):
+    # where people have an extreme in each of their groups, the noise relative to all of these is the same for any limit
+    unlimited = not rows and not kinds <= set(EXTREMES)
+    if max_groups == "auto" and query.groups and (private or "people" in kinds or unlimited):
         result["max_groups"] = SHARES["max_groups"]
-    of_rows = kinds != {"people"} and not rows
+    of_rows = counts_rows and not rows
     of_groups = query.groups and "max_groups" not in result and (private or "people" in kinds)
     if bias and (of_rows or of_groups):
         result["bias"] = SHARES["bias"]
@@ -336,9 +342,10 @@ def _most_groups(plan: AggregationPlan) -> int:
 
 
 def _assumed_groups(plan: AggregationPlan) -> int:
-    """Return the number of groups over which omitted rows are spread: that of public keys, counting 100 for each column
-    with private keys."""
-    return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), MAX_TOTAL)
+    """Return over how many groups omitted rows are spread: all public keys, or an assumed number of private ones; the
+    largest, where only these are shown."""
+    shown = shown_groups(plan.query) or MAX_TOTAL
+    return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), shown, MAX_TOTAL)
 
 
 def _noise_of_one(plan: AggregationPlan) -> float:

@@ -37,7 +37,13 @@ from dither.tables.compile.limits import MAX_TOTAL, Level, SharedBounds
 from dither.tables.options import ReleaseOptions, percentage
 from dither.tables.planning import automatic, tails
 from dither.tables.planning.estimate import expected_error, rounded_error, with_least_squares
-from dither.tables.planning.group_keys import card_of_question, every_group, number_of_groups, with_unstated_bounds
+from dither.tables.planning.group_keys import (
+    PublicKeys,
+    card_of_question,
+    every_group,
+    number_of_groups,
+    with_unstated_bounds,
+)
 from dither.tables.planning.plan import (
     Aggregation,
     AggregationPlan,
@@ -53,7 +59,7 @@ from dither.tables.planning.top_keys import SHARE as SHARE_OF_KEYS
 from dither.tables.planning.work import refuse_much_text_work
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.relations import base_of
-from dither.tables.query.tree import SIMPLE, Aggregate, Call, Expression, Literal, Query
+from dither.tables.query.tree import EXTREMES, SIMPLE, Aggregate, Call, Expression, Literal, Query
 
 if TYPE_CHECKING:  # questions without a profile do not need it
     from dither.tables.planning.profiled import ProfiledRows
@@ -172,14 +178,21 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     to_choose = query if profiled is None else _without_bounds(query, profiled)
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in to_choose.aggregates.values())):
         unstated = automatic.unstated_limits(to_choose, max_groups, max_rows, None in known[0], bias)
+        if profiled is not None and profiled.to_learn and "max_rows" in unstated:
+            unstated["max_rows"] = automatic.LEARNING_SHARE
     one_row = (
         card.unit is None and options.error is None and "auto" in (options.max_rows, query.max_rows, card.max_rows)
     )
-    may_sketch = profiled is None and shared_bounds is None and options.interval == "noise"
-    if may_sketch and ("max_rows" in unstated or one_row):
+    may_sketch = shared_bounds is None and options.interval == "noise"
+    if may_sketch and profiled is None and ("max_rows" in unstated or one_row):
         from dither.tables.planning.sketch import values_to_sketch  # which questions with stated limits do not need
 
         unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), one_row)}
+    elif may_sketch and profiled is not None and options.error is None and _may_choose_later(query, known[0]):
+        from dither.tables.planning.sketch import values_to_sketch
+
+        sketched = values_to_sketch(query, lookup_of(card, query.joins), sums=True, profiled=profiled)
+        unstated, profiled = {**unstated, **sketched}, replace(profiled, to_sketch=bool(sketched))
     top = None
     if shared_bounds is None and None in known[0]:
         profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)
@@ -193,6 +206,13 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     provisional = automatic.with_provisional_bounds(query) if unstated or profiled is not None else query
     result = aggregation_of(provisional, card, settled, shared_bounds, known)
     return replace(result, unstated=unstated, top=top, profiled=profiled)
+
+
+def _may_choose_later(query: Query, keys: PublicKeys) -> bool:
+    """Return whether all limits and bounds of an aggregation may be chosen after it was charged."""
+    from dither.tables.planning.profiled import CHOSEN
+
+    return None not in keys and {item.kind for item in query.aggregates.values()} <= {*CHOSEN, *EXTREMES}
 
 
 _ADDED = {"count", "count_value", "sum"}
@@ -238,18 +258,19 @@ def _by_profile(
     from dither.tables.planning.profiled import CHOSEN, profiled_rows
 
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
-    if "count_distinct" in kinds or kinds == {"people"}:
+    if "count_distinct" in kinds or kinds <= {"people", *EXTREMES}:
         return None, max_groups, max_rows
     result = profiled_rows(query, card, max_rows == "auto")
     if result is None:
         return None, max_groups, max_rows
     several = result.approximate and result.people.most_rows > 1
-    if max_rows == "auto" and several and may_learn and kinds & _ADDED and kinds <= set(CHOSEN) and not private:
+    every = kinds <= {*CHOSEN, *EXTREMES}
+    if max_rows == "auto" and several and may_learn and kinds & _ADDED and every and not private:
         result = replace(result, to_learn=True, limits_free=True)
         max_groups = 1 if max_groups == "auto" else max_groups
     elif max_rows == "auto":
         max_rows = 1
-        if max_groups == "auto" and not private and kinds <= set(CHOSEN):
+        if max_groups == "auto" and not private and every:
             max_groups = 1
     to_bound = frozenset(
         name
@@ -284,11 +305,15 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
             """Return the standard deviation of normal noise for sensitivity 1 at this epsilon."""
             return float(gaussian_ratio(Fraction(share), delta))
 
-    if asked.profiled.to_learn:  # and to be settled then
-        paid = float(epsilon * automatic.SHARES["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
-        learned = [people for item in asked.profiled.thinnings for people in item.as_learned(paid)]
-        known = [replace(asked.profiled, people=item, approximate=False) for item in learned]
-        return replace(asked, expected=mean_errors([settle(asked, item, epsilon, noise_of).expected for item in known]))
+    if asked.profiled.to_learn or asked.profiled.to_sketch:  # and to be settled then
+        rows, unknown = _with_guesses(asked, asked.profiled)
+        people = [rows]
+        if rows.to_learn:
+            paid = float(epsilon * asked.unstated["max_rows"] / (1 - sum(asked.unstated.values(), Fraction(0))))
+            learned = [item for thinned in rows.thinnings for item in thinned.as_learned(paid)]
+            people = [replace(rows, people=item, approximate=False) for item in learned]
+        expected = mean_errors([settle(asked, item, epsilon, noise_of).expected for item in people])
+        return replace(asked, expected={name: item for name, item in expected.items() if name not in unknown})
     settled = settle(asked, asked.profiled, epsilon, noise_of)
     query = replace(asked.query, aggregates={**asked.query.aggregates, **settled.aggregates})
     options = asked.options
@@ -297,6 +322,22 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
     result = aggregation_of(query, asked.card, options, asked.shared_bounds, (asked.keys, asked.ties))
     result = replace(result, unstated=asked.unstated, top=asked.top, profiled=asked.profiled)
     return replace(result, corrections=settled.corrections, expected=settled.expected)
+
+
+def _with_guesses(asked: Aggregation, rows: ProfiledRows) -> tuple[ProfiledRows, set[str]]:
+    """Return the rows with guesses of the values that are to be sketched, for forecasts alone, and the names of the
+    aggregates about values of which nothing can be guessed."""
+    guesses, unknown = dict(rows.sketched), set()
+    for name, item in asked.query.aggregates.items():
+        for value in (item.value, item.other):
+            if not rows.to_sketch or value is None or rows.values(value, asked.find, None) is not None:
+                continue
+            guess = rows.guessed(value, asked.find)
+            if guess is not None:
+                guesses[value] = guess
+            elif item.kind not in ("count", "count_value"):
+                unknown.add(name)
+    return replace(rows, sketched=guesses), unknown
 
 
 def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> list[Aggregation]:
@@ -334,7 +375,10 @@ def _planned(
     result = asked.with_budget(left, _delta_left(asked, delta))
     if asked.top is not None and delta is not None:
         result = replace(result, top_keys=asked.top.at(choices[KEYS], delta / 2))
-    if {"max_groups", "max_rows"} & set(asked.unstated):  # whatever is chosen after the charge must not be refused
+    later = asked.profiled is not None and asked.profiled.to_sketch
+    if later or {"max_groups", "max_rows"} & set(
+        asked.unstated
+    ):  # whatever is chosen after the charge must not be refused
         widest = replace(asked.options, max_groups=1, max_rows=MAX_TOTAL)
         aggregation_of(asked.query, asked.card, widest, asked.shared_bounds, (asked.keys, asked.ties)).with_budget(
             left, _delta_left(asked, delta)

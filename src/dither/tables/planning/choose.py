@@ -614,15 +614,6 @@ def choose_sum(
     return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
 
 
-def choose_extreme(known: Known, bounds: tuple[float, float]) -> Choice:
-    """Return the limit for a minimum or maximum: where the noise relative to the counted rows is smallest, or the
-    largest limit within 5 % of that."""
-    limits, people = known.limits(), known.people
-    share = limits / people.counted(limits)
-    i = int(np.flatnonzero(share <= 1.05 * share.min())[-1])
-    return Choice(math.ceil(limits[i]), bounds, Correction(), (bounds[1] - bounds[0]) * min(float(share[i]) * 30, 1.0))
-
-
 def choose_quantile(
     known: Known,
     values: Values | None,

@@ -66,7 +66,8 @@ from dither.tables.query.tree import Aggregate, Column
 SAMPLE_SIZES = (1_000, 100_000)
 """Numbers of rows in a group for which errors that depend on it are forecast, where the card states none."""
 Columns = tuple[int, ...]
-_EDGE = math.log(1e6)
+_BEYOND = 0.01
+"""The probability with which an extreme is taken from bins beyond all values, if all of these are in one bin."""
 _FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
 
 
@@ -386,7 +387,8 @@ def inside_rank(plan: AggregationPlan, choice: BinChoice) -> int:
     together they would win the exponential mechanism. It depends on public numbers alone.
     """
     sensitivity = float(plan.bin_limits(choice.aggregate).sensitivity())
-    return math.ceil(min(2 * sensitivity * _EDGE / choice.mechanism.epsilon, _FAR))
+    edge = math.log(choice.bins / _BEYOND)
+    return math.ceil(min(2 * sensitivity * edge / choice.mechanism.epsilon, _FAR))
 
 
 CONFIDENCE = 0.95

@@ -58,12 +58,14 @@ from dither.tables.planning.plan import AggregationPlan, BinChoice, QuestionPlan
 from dither.tables.planning.quantiles import Quantiles, errors
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.planning.tails import is_bounded, per_row
+from dither.tables.planning.work import expressions_in
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import folded
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS
 from dither.tables.query.relations import RelationCard, base_of, describe_relation, person_of, relation_schema
 from dither.tables.query.tree import (
+    EXTREMES,
     SIMPLE,
     Aggregate,
     Call,
@@ -362,12 +364,22 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     return (
         *profile_notes(plan),
         *_day_notes(plan.query),
+        *weekday_notes(plan),
         *about_rows,
         *held_notes(plan),
         *(unseen_bounds_notes(plan) if plan.automatic else ()),
         *error_notes(plan),
         *empty_group_notes(plan),
     )
+
+
+def weekday_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return the note on how days of the week are counted, if numbers are asked for on which engines differ."""
+    inside = () if plan.query.source is None else sources(plan.query.source)
+    written = (item for part in (plan.query, *inside) for item in expressions_in(part))
+    calls = (node for item in written for node in walk(item) if isinstance(node, Call))
+    from_sunday = any(call.op == "date_part" and call.args[0] == Literal("dow") for call in calls)
+    return (Note("weekday_numbers"),) if from_sunday else ()
 
 
 def profile_notes(plan: AggregationPlan) -> tuple[Note, ...]:
@@ -400,9 +412,10 @@ def limitations(
         return _any_tail(plan)
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     some_groups = plan.limits.exceeded or plan.selection is not None
-    if kinds == {"people"} and not some_groups:
+    by_people = {"people", *EXTREMES}
+    if (kinds <= by_people and not some_groups) or _settles_later(plan):
         return ()
-    corrected = all(name in plan.corrections or item.kind == "people" for name, item in plan.query.aggregates.items())
+    corrected = all(name in plan.corrections or item.kind in by_people for name, item in plan.query.aggregates.items())
     if plan.corrections and corrected and plan.selection is None:
         return ()  # what limits do is in the answers, and in their ±
     own = {name: item.rows_per_person for name, item in plan.query.aggregates.items() if item.rows_per_person}
@@ -422,9 +435,14 @@ def limitations(
             result.append(Note("undercount_later" if later else "undercount_unknown"))
     if "count_distinct" in kinds:
         result.append(Note("distinct_limited"))
-    if kinds - {*ADDED, "people", "count_distinct"}:
+    if kinds - {*ADDED, *by_people, "count_distinct"}:
         result.append(Note("means_limited"))
     return tuple(result)
+
+
+def _settles_later(plan: AggregationPlan) -> bool:
+    """Return whether limits are those of a profile, and are chosen when values that it lacks have been sketched."""
+    return plan.profiled is not None and plan.profiled.to_sketch and plan.profiled.limits_free
 
 
 def _any_tail(plan: AggregationPlan) -> tuple[Note, ...]:
@@ -502,7 +520,10 @@ def error_notes(plan: AggregationPlan) -> tuple[Note, ...]:
             result.append(Note("mode_gap", {"name": choice.name, "rows": gap}))
         else:
             beyond = inside_rank(plan, choice) / row + gap
-            result.append(Note("extreme_rank", {"name": choice.name, "rows": beyond, "bin_width": width}))
+            of = "people" if plan.card.unit is not None else "rows"
+            of = "divided" if of == "people" and plan.query.groups and plan.limits.exceeded else of
+            said = {"name": choice.name, "rows": beyond, "bin_width": width, "of": of}
+            result.append(Note("extreme_rank", said))
     for ranked in plan.quantiles:
         if ranked.interval is None:  # else the interval shows the error
             row = 1 << plan.bin_limits(ranked.aggregate).bits()
@@ -530,9 +551,9 @@ def stated_limits(plan: AggregationPlan) -> dict[str, Any]:
 
     The limits are on all groups together: one that has fewer groups may have more rows in each of them.
     """
-    if "max_rows" in plan.automatic:
+    if "max_rows" in plan.automatic or _settles_later(plan):
         return {"rows": "auto", "groups": None}
-    only_people = all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values())
+    only_people = all(item.kind in ("people", *EXTREMES) for item in plan.query.aggregates.values())
     if plan.shared_bounds is not None and not only_people:
         return {"rows": plan.max_groups * plan.max_rows, "groups": None}
     if not plan.query.groups or (
@@ -782,7 +803,7 @@ def _by(plan: AggregationPlan) -> str:
 def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
     """Return a line of the explanation for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
-    limit = ["the limit"] if "max_rows" in plan.automatic else []
+    limit = ["the limit"] if "max_rows" in plan.automatic or _settles_later(plan) else []
     for name, parts in plan.measures_of.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]

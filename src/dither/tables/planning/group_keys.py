@@ -55,6 +55,7 @@ from dither.tables.compile import expressions, relations
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.statements import Measure
 from dither.tables.query.evaluate import evaluate, folded
+from dither.tables.query.operations.dates import NAMES
 from dither.tables.query.relations import base_of, extent_of, relation_card
 from dither.tables.query.tree import (
     Aggregate,
@@ -85,8 +86,9 @@ MOST_INTEGERS = 1_000
 _MOST_DAYS = 40_000
 _MOST_DAYS_TRIED = 4_000
 """How many days a condition is computed for."""
-_CYCLES = ("quarter", "month", "week", "day", "isodow", "doy")
-"""Parts of a date that return: all of their values occur in 2020, a leap year of 53 weeks."""
+_CYCLES = ("quarter", "month", "week", "day", "isodow", "dow", "doy")
+"""Parts and names of a date that return: all of their values occur in 2020, a leap year of 53 weeks."""
+_PARTS = ("date_part", "date_name")
 _TIMES = {"hour": timedelta(hours=1), "minute": timedelta(minutes=1), "second": timedelta(seconds=1)}
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -315,7 +317,7 @@ class PublicFacts:
             return self._of_arguments(call)
         names = tuple(item.value for item in options if isinstance(item, Literal))
         period = self._period(value)
-        cyclic = call.op == "date_part" and (names[0] in _CYCLES or names[0] in _TIMES)
+        cyclic = call.op in _PARTS and (names[0] in _CYCLES or names[0] in _TIMES)
         if not period and not cyclic:
             return self._of_arguments(call)
         values = _parts(call.op, names, kind, period)
@@ -371,6 +373,7 @@ _RULES: dict[str, Rule] = {
     "least": PublicFacts._of_extreme,
     "cast": PublicFacts._of_cast,
     "date_part": PublicFacts._of_part,
+    "date_name": PublicFacts._of_part,
     "date_trunc": PublicFacts._of_part,
 }
 """What is known of the values of an operation; of all others they are computed from the values of their arguments."""
@@ -390,7 +393,7 @@ def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | Non
         start = datetime(2020, 1, 1)
         moments = [start + _TIMES[name] * i for i in range(24 if name == "hour" else 60)]
     else:
-        if op == "date_part" and name in _CYCLES and (period is None or period[1] - period[0] >= timedelta(days=366)):
+        if op in _PARTS and name in _CYCLES and (period is None or period[1] - period[0] >= timedelta(days=366)):
             period = date(2020, 1, 1), date(2020, 12, 31)
         assert period is not None
         step = timedelta(hours=1) if name == "hour" else timedelta(days=1)
@@ -405,6 +408,8 @@ def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | Non
     if kind == "date":
         moments = [moment.date() for moment in moments if isinstance(moment, datetime)]
     results = _distinct(evaluate(Call(op, (*map(Literal, options), Literal(moment))), {}) for moment in moments)
+    if op == "date_name":
+        return tuple(value for value in NAMES[str(name)] if value in results)
     return _in_order(results) if len(results) <= MOST_VALUES else None
 
 

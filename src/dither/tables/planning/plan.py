@@ -71,7 +71,7 @@ from dither.tables.planning.tails import race_of
 from dither.tables.planning.top_keys import KEYS, TopKeys, TopQuestion, weights_statement
 from dither.tables.query.nodes import Dialect
 from dither.tables.query.relations import is_whole
-from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, private_tables, public_tables, show
+from dither.tables.query.tree import EXTREMES, OF_PAIRS, Aggregate, Column, Query, private_tables, public_tables, show
 
 if TYPE_CHECKING:  # questions without a profile need neither
     from dither.tables.planning.choose import Correction
@@ -404,7 +404,7 @@ class Aggregation:
 
     def bin_limits(self, aggregate: Aggregate) -> Limits:
         """Return the limits under which the bins of an aggregate are counted."""
-        return statements.bin_limits(self.limits.of_aggregate(aggregate.rows_per_person))
+        return statements.bin_limits(self.limits, aggregate.rows_per_person, aggregate.kind in EXTREMES)
 
     @property
     def max_groups(self) -> int:
@@ -583,10 +583,7 @@ def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Stat
     if plan.top is not None and plan.top_keys is not None and KEYS in plan.unstated:
         result.append(weights_statement(plan.top, plan.top_keys, context))
     binned: list[BinChoice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
-    for aggregate in (item.aggregate for item in binned):
-        assert aggregate.value is not None
-        bins = aggregate.value, aggregate.edges, aggregate.keys, aggregate.rows_per_person
-        result.append(statements.bins(context, *bins))
+    result += [statements.bins_of(context, item.aggregate) for item in binned]
     return list(dict.fromkeys(result))
 
 

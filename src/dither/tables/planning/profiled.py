@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from dither.errors import DitherError
 from dither.tables.card.model import Card
-from dither.tables.card.profile import TableProfile
+from dither.tables.card.profile import ColumnProfile, TableProfile
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.planning import choose
 from dither.tables.planning.choose import Choice, Correction, Known
 from dither.tables.planning.table_model import Floats, People, Values
+from dither.tables.planning.top_keys import shown_groups
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.relations import base_of, is_whole
 from dither.tables.query.tree import (
@@ -49,13 +50,16 @@ from dither.tables.query.tree import (
 if TYPE_CHECKING:
     from dither.tables.planning.plan import Aggregation
 
-CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min", "max", "mode", "histogram", *OF_PAIRS)
-"""The kinds of aggregates that may have a limit of their own."""
+CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "mode", "histogram", *OF_PAIRS)
+"""The kinds of aggregates that may have a limit of their own; people count once in extremes."""
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
 _IN_DEVIATIONS = 2.05
 """The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
 _OF_QUANTILES = 1.6
 """How much larger errors of quantiles are said to be: values are taken to be spread evenly within bins."""
+_GUESSES, _STEP = 200, 0.381966
+"""How many examples of a value of several columns a forecast is made with; a step of the golden ratio, odd multiples of
+which order evenly spread places differently."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
@@ -89,6 +93,9 @@ class ProfiledRows:
     to_learn: bool = False
     """Whether how many rows people have is learned by a part of the question's own epsilon: a condition keeps some of
     the rows of each person or all rows of some people, and for counts and sums it matters which."""
+    to_sketch: bool = False
+    """Whether values of which the profile says nothing are sketched by a part of the question's own epsilon, and limits
+    and bounds are chosen then."""
     conditions: tuple[Expression, ...] = ()
     """The conditions that every row meets, in the columns of the table."""
     to_bound: frozenset[str] = frozenset()
@@ -110,6 +117,29 @@ class ProfiledRows:
         if isinstance(value, Column):
             return known if not isinstance(known, _Listed) else None
         return None if known is None else _mapped(known, value, column.name)
+
+    def guessed(self, value: Expression, find: Lookup) -> Values | None:
+        """Return the distribution that a value of several columns would have if these were independent, for forecasts
+        alone; None where the profile does not have one of them."""
+        value = self.in_table(value)
+        used = sorted(columns(value), key=lambda column: column.name)
+        drawn: dict[str, list[Any]] = {}
+        for place, column in enumerate(used):
+            known = None if column.table is not None else self._kept(self._of_column(column, find), column, find)
+            if not isinstance(known, Values):
+                return None
+            at: Floats = (np.arange(_GUESSES, dtype=np.float64) * (2 * place + 1) * _STEP + 0.5) % 1
+            drawn[column.name] = [_as_type(item, known.kind) for item in known.quantile(at).tolist()]
+        try:
+            rows = [dict(zip(drawn, items, strict=True)) for items in zip(*drawn.values(), strict=True)]
+            results = [evaluate(value, row) for row in rows]
+            points = np.array([float(item) for item in results if item is not None])
+        except (DitherError, TypeError, ValueError, OverflowError):
+            return None
+        if not points.size:
+            return None
+        shares = np.full(len(points), 1 / len(points))
+        return Values(points, shares, np.zeros(len(points)), (float(points.min()), float(points.max())))
 
     def _kept(self, known: Values | _Listed | None, column: Column, find: Lookup) -> Values | _Listed | None:
         """Return the distribution of a column in the rows that the conditions keep; None where it is unknown.
@@ -155,7 +185,9 @@ class ProfiledRows:
         if known.values is None and known.keys is not None:
             weights = np.maximum(np.asarray(known.keys.weights), 0.0)
             total = max(float(weights.sum()), 1e-9)
-            return _Listed(tuple(known.keys.keys), weights / total, np.full(len(weights), known.keys.deviation / total))
+            deviations = np.full(len(weights), known.keys.deviation / total)
+            nulls = max(known.nulls or 0.0, 0.0)
+            return _Listed(tuple(known.keys.keys), weights / total, deviations, nulls / (nulls + total))
         try:
             card = find(column)[1]
             kind, bounds = card.type, card.bounds
@@ -175,9 +207,13 @@ class ProfiledRows:
             (column,) = used
             known = self._of_column(column, find)
             mapped = None if known is None else _mapped(known, item, column.name)
-            if mapped is None:
+            if known is None or mapped is None:
                 return None
-            result *= float(mapped.shares @ mapped.points) * (1 - mapped.nulls)
+            share = float(mapped.shares @ mapped.points) * (1 - mapped.nulls)
+            if evaluate(item, {column.name: None}) is True:
+                share += known.nulls
+            seen = known.deviations[known.deviations > 0]
+            result *= max(share, float(seen.min(initial=1.0)) if seen.size else 0.0)  # which the noise may hide
         return min(max(result, 1e-6), 1.0)
 
 
@@ -188,6 +224,8 @@ class _Listed:
     keys: tuple[Any, ...]
     shares: Floats
     deviations: Floats
+    nulls: float = 0.0
+    """The share of rows without a key."""
 
 
 def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | None:
@@ -201,7 +239,8 @@ def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | N
     try:
         if isinstance(known, _Listed):
             points = np.array([at(key) for key in known.keys], dtype=np.float64)
-            return Values(points, known.shares, known.deviations, (0.0, 0.0)).mapped(lambda _: points)
+            of_keys = Values(points, known.shares, known.deviations, (0.0, 0.0), nulls=known.nulls)
+            return of_keys.mapped(lambda _: points)
         return known.mapped(lambda points: np.array([at(_as_type(item, known.kind)) for item in points.tolist()]))
     except (DitherError, TypeError, ValueError, OverflowError):
         return None
@@ -303,18 +342,21 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
 
 def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
     """Return each group's share of the people (None: no groups), from the profile of the grouping columns as if they
-    were independent; even shares for columns without a profile."""
+    were independent; even shares for columns without a profile. Of groups that are shown by their size, the largest."""
     if not asked.query.groups:
         return None
     result = np.ones(1)
     for group, listed in zip(asked.query.groups, asked.keys, strict=True):
         value = rows.in_table(group.value)
         column = rows.table.columns.get(value.name) if isinstance(value, Column) and value.table is None else None
+        joined = _joined_column(asked.query, group.value, rows)
         if listed is None:
             number = _ASSUMED_GROUPS
             shares = np.full(number, 1 / number)
             if column is not None and column.private_keys is not None:
                 shares = _private_shares(column.private_keys, rows.people.number)
+        elif joined is not None:
+            shares = _joined_shares(joined, len(listed), rows.people.number)
         elif column is not None and column.keys is not None:
             weight = dict(zip(column.keys.keys, column.keys.weights, strict=True))
             whole = max(sum(max(item, 0.0) for item in column.keys.weights), 1.0)
@@ -325,7 +367,36 @@ def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
         result = np.outer(result, shares).ravel()
         if len(result) > 10_000:
             result = np.quantile(result, np.linspace(0, 1, 1000))
+    shown = shown_groups(asked.query)
+    if shown is not None:
+        result = np.sort(result)[-shown:]
     return [float(item) for item in result]
+
+
+def _joined_column(query: Query, value: Expression, rows: ProfiledRows) -> ColumnProfile | None:
+    """Return the profile of the column by which a public table is joined that a group is computed from; None for other
+    groups, or without such a profile."""
+    tables = {column.table for column in columns(value)}
+    for join in query.joins:
+        own = rows.in_table(join.own)
+        if tables == {join.table} and isinstance(own, Column) and own.table is None:
+            known = rows.table.columns.get(own.name)
+            return None if known is None or (known.private_keys or known.keys) is None else known
+    return None
+
+
+def _joined_shares(column: ColumnProfile, groups: int, people: float) -> Floats:
+    """Return the share of the people in each of the groups that a public table makes of the keys of a column: as many
+    of the largest keys as there are groups, each with some of the others; nobody in groups beyond."""
+    if column.private_keys is not None:
+        shares = _private_shares(column.private_keys, people)
+    else:
+        weights = np.maximum(np.asarray(column.keys.weights if column.keys is not None else ()), 0.0)
+        shares = weights / max(float(weights.sum()), 1.0)
+    shares = np.sort(shares)[::-1]
+    padded = np.append(shares, np.zeros(-len(shares) % max(groups, 1)))
+    result: Floats = np.minimum(padded.reshape(-1, max(groups, 1)).sum(axis=0), 1.0)
+    return result
 
 
 def _private_shares(layers: Any, people: float) -> Floats:
@@ -479,7 +550,6 @@ def _answer(item: _Item, rows: float) -> float:
     return abs(size) * (rows if kind == "sum" else 1)
 
 
-_BINNED = ("quantile", "min", "max", "mode", "histogram")
 _CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile", *OF_PAIRS)
 
 
@@ -507,7 +577,7 @@ def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRow
     """Return an aggregate with the distribution of its value, and the bounds within which bounds may be chosen."""
     value, find = aggregate.value, asked.find
     bounds, free, whole, values = (0.0, 1.0), False, False, None
-    if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", "min", "max", *OF_PAIRS):
+    if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", *OF_PAIRS):
         known = expressions.public_interval(value, find)
         whole = is_whole(value, lambda column: find(column)[1])
         if isinstance(aggregate.bounds, tuple) and name not in rows.to_bound:
@@ -527,7 +597,7 @@ def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRow
     if aggregate.kind in OF_PAIRS:
         second = replace(aggregate, kind="mean", value=aggregate.other, bounds=aggregate.other_bounds)
         other = _item("", second, asked, rows)
-    return _Item(aggregate, value, values, bounds, free and aggregate.kind not in ("min", "max"), whole, alone, other)
+    return _Item(aggregate, value, values, bounds, free, whole, alone, other)
 
 
 def known_of(item: _Item, known: Known) -> Known:
@@ -558,8 +628,6 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
             (item.bounds, other.bounds), epsilon, kind,
             free=(item.free, other.free), whole=(item.whole, other.whole), noise=noise,
         )  # fmt: skip
-    if kind in ("min", "max"):
-        return choose.choose_extreme(known, item.bounds)
     at = min(max(float(item.aggregate.at), 0.005), 0.995)
     return choose.choose_quantile(known, item.values, item.bounds, epsilon, at, free=item.free, whole=item.whole)
 

@@ -7,7 +7,8 @@ Where every row is a person, there are values alone, and of sums as well. So it 
 people alone (:func:`dither.tables.planning.automatic.best_limit`); where none are asked for, the others have limits of
 their own. What the sketch hides in its noise is part of the ±, and what limits leave out is added back, as with a
 profile. Beside a profile the numbers of rows alone are learned, where a condition makes them uncertain, and all limits
-and corrections follow (:attr:`~dither.tables.planning.profiled.ProfiledRows.to_learn`).
+and corrections follow (:attr:`~dither.tables.planning.profiled.ProfiledRows.to_learn`); and so are values of which the
+profile has no distribution, as of ``a - b`` (:attr:`~dither.tables.planning.profiled.ProfiledRows.to_sketch`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dither.tables.planning.plan import AggregationPlan, round_down
 from dither.tables.planning.profiled import GroupErrors, ProfiledRows, settle
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.query.relations import is_whole
-from dither.tables.query.tree import OF_PAIRS, Aggregate, Expression, Query
+from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Expression, Query, columns
 
 SKETCHED = ("mean", "var", "std", "quantile", *OF_PAIRS)
 CORRECTED = ("count", "count_value", "sum")
@@ -55,9 +56,12 @@ class Sketched:
     own_limits: bool
 
 
-def values_to_sketch(query: Query, find: Lookup, sums: bool) -> dict[str, Fraction]:
+def values_to_sketch(
+    query: Query, find: Lookup, sums: bool, profiled: ProfiledRows | None = None
+) -> dict[str, Fraction]:
     """Return the shares of epsilon for histograms of values whose bounds only the card states, by the name of the first
-    aggregate of each; with ``sums``, for values that are added up as well."""
+    aggregate of each; with ``sums``, for values that are added up as well. Those of which a profile has the
+    distribution need none."""
     added = {item.value for item in query.aggregates.values() if item.kind == "sum"}
     result: dict[Expression, str] = {}
     for name, item in query.aggregates.items():
@@ -68,7 +72,9 @@ def values_to_sketch(query: Query, find: Lookup, sums: bool) -> dict[str, Fracti
                 continue
             bounds = expressions.public_interval(value, find)
             whole = is_whole(value, lambda column: find(column)[1])
-            if bounds is not None and bounds[1] - bounds[0] > (1 if whole else 0):
+            if bounds is None or bounds[1] - bounds[0] <= (1 if whole else 0):
+                continue
+            if profiled is None or profiled.values(value, find, bounds) is None:
                 result.setdefault(value, called)
     return {VALUES_OF + name: BOUNDS_SHARE for name in result.values()}
 
@@ -134,8 +140,10 @@ def by_sketch(
         values = Values.of_histogram(histogram, bounds, whole)
         rows_with_values = max(rows_with_values, float(noisy.sum()))
         if values is not None:
-            known[value] = values
-    if of_people is None:
+            known[value] = replace(values, alike=1.0) if _is_of_person(value, plan) else values
+    if of_people is None and plan.profiled is not None:
+        own, rows = plan.profiled.limits_free, replace(plan.profiled, sketched=known)
+    elif of_people is None:
         own = False
         rows = ProfiledRows(TableProfile(None), People.of_one_row(rows_with_values), False, sketched=known, limit=1.0)
     else:
@@ -148,7 +156,7 @@ def by_sketch(
         rows = ProfiledRows(table, people, False, limits_free=own, sketched=known, limit=limits_of_rows)
         if plan.profiled is not None:
             people = people.up_to(plan.profiled.people.most_rows)  # a condition gives nobody more rows
-            rows = replace(plan.profiled, people=people, approximate=False, limits_free=True)
+            rows = replace(plan.profiled, people=people, approximate=False, limits_free=True, sketched=known)
     left = plan.guarantee.exact[0] - sum(plan.automatic.values(), Fraction(0))
     every = own or of_people is None
     about = replace(
@@ -171,6 +179,14 @@ def by_sketch(
     expected = {name: settled.expected[name] for name in corrections}
     chosen = replace(query, aggregates={**query.aggregates, **settled.aggregates})
     return Sketched(chosen, corrections, expected, notes, own)
+
+
+def _is_of_person(value: Expression, plan: AggregationPlan) -> bool:
+    """Return whether a value is computed from a public table that is joined on the person: the same in all of their
+    rows."""
+    tables = {column.table for column in columns(value)}
+    own = {join.table for join in plan.query.joins if join.own == Column(plan.card.unit or "")}
+    return bool(tables) and tables <= own
 
 
 def _is_chosen(aggregate: Aggregate, own: bool) -> bool:

@@ -125,6 +125,23 @@ def keys_shown(profile: TableProfile, column: str, people: float, max_groups: in
     return min(keys_above(known.private_keys, people / max(1.0, min(max_groups, groups))), every), every
 
 
+def counted_in_order(query: Query, kinds: tuple[str, ...] = ("count", "count_value", "people", "sum")) -> str | None:
+    """Return the name of the count or sum, one of the ``kinds``, by which a question shows its largest groups only;
+    None where it does not."""
+    shape = query.shape
+    if not shape.limit or not shape.order or not shape.order[0].descending:
+        return None
+    first = shape.order[0].value
+    value = shape.columns.get(first.name, first) if isinstance(first, Column) else None
+    name = value.name if isinstance(value, Column) else ""
+    return name if name in query.aggregates and query.aggregates[name].kind in kinds else None
+
+
+def shown_groups(query: Query) -> int | None:
+    """Return how many groups a question shows, if these are the largest by a count or a sum; None otherwise."""
+    return None if counted_in_order(query) is None else query.shape.limit
+
+
 @dataclass(frozen=True)
 class TopQuestion:
     """A question for the ``k`` largest groups: its ``keys``, None for columns without public ones, whether the order is
@@ -149,15 +166,10 @@ class TopQuestion:
         """
         shape = query.shape
         others = options.other or options.error is not None or query.post is not None
-        if others or query.more or query.rolled_up or None not in keys or not shape.limit or not shape.order:
+        name = counted_in_order(query, ("count", "people"))
+        if others or query.more or query.rolled_up or None not in keys or name is None or not shape.limit:
             return None
         if shape.limit > MOST_GROUPS:
-            return None
-        first = shape.order[0]
-        value = shape.columns.get(first.value.name, first.value) if isinstance(first.value, Column) else None
-        name = value.name if isinstance(value, Column) else ""
-        counted = query.aggregates.get(name)
-        if not first.descending or counted is None or counted.kind not in ("count", "people"):
             return None
         if {column.name for column in columns(shape.having)} - {name}:  # it may leave out the largest groups
             return None
@@ -168,7 +180,7 @@ class TopQuestion:
         if column is not None and column.keys_per_person is not None:
             groups = _typical(column.keys_per_person, groups)
         layers = None if column is None or query.where is not None else column.private_keys
-        of_people = counted.kind == "people"
+        of_people = query.aggregates[name].kind == "people"
         return cls(keys, shape.limit, of_people, limits is not None, groups, options.noise, layers)
 
     def at(self, epsilon: Fraction, delta: Fraction) -> TopKeys:

@@ -80,7 +80,7 @@ to them, since what an operation is written with stands in it several times."""
 _OPERATION_UNITS = {
     "lower": 1024, "upper": 1024, "ilike": 1024, "trim": 512, "ltrim": 512, "rtrim": 512, "replace": 256, "cast": 64,
     "right": 64, "ends_with": 64, "like": 64, "contains": 64, "starts_with": 32, "substr": 32, "length": 32, "||": 48,
-    "date_add": 24, "date_diff": 12, "date_part": 4, "date_trunc": 4,
+    "date_add": 24, "date_diff": 12, "date_part": 4, "date_trunc": 4, "date_name": 64,
 }  # fmt: skip
 """Further units for operations on dates, and for those that look at every character, of texts of some 500 of them."""
 
@@ -311,7 +311,7 @@ def _of_source(source: Source) -> tuple[int, int]:
 def _operations(node: Query | Source) -> int:
     """Return the number of operations on texts in the expressions of one node, without nested relations."""
     count = 0
-    pending = [(item, 1) for item in _expressions(node)]
+    pending = [(item, 1) for item in expressions_in(node)]
     while pending and count <= MAX_TEXT_OPERATIONS:
         item, times = pending.pop()
         if isinstance(item, Call):
@@ -320,7 +320,7 @@ def _operations(node: Query | Source) -> int:
     return count
 
 
-def _expressions(value: object) -> Iterator[Expression]:
+def expressions_in(value: object) -> Iterator[Expression]:
     """Yield the expressions in the fields of a node, without those of relations inside it."""
     if isinstance(value, (Call, Column, Literal)):
         yield value
@@ -333,4 +333,4 @@ def _expressions(value: object) -> Iterator[Expression]:
     elif is_dataclass(value):
         inside = [getattr(value, item.name) for item in fields(value) if item.name not in _OTHER_FIELDS]
     for item in inside:  # type: ignore[attr-defined]
-        yield from _expressions(item)
+        yield from expressions_in(item)

@@ -56,9 +56,8 @@ def _difference(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Sub(this=exp.Paren(this=left), expression=exp.Paren(this=right)))
 
 
-def _timestamp_text(dialect: Dialect) -> Callable[..., exp.Expr]:
-    """Return the function that makes the SQL of a timestamp as text for one engine."""
-    name, pattern = _TIMESTAMP_FORMATS[dialect]
+def _formatted(name: str, pattern: str) -> Callable[..., exp.Expr]:
+    """Return the function that makes the SQL of a timestamp as text in a format of one engine."""
     return lambda x: exp.Anonymous(this=name, expressions=[x, exp.Literal.string(pattern)])
 
 
@@ -73,7 +72,18 @@ DIALECT_FUNCTIONS: dict[str, dict[Dialect, Callable[..., exp.Expr]]] = {
     "_starts_with": _named("STARTS_WITH", "STARTS_WITH", "STARTSWITH"),
     "_days_between": {**_named("", "", "DATEDIFF"), "duckdb": _difference, "postgres": _difference},
     "_day_of_week": {"duckdb": _part("ISODOW"), "postgres": _part("ISODOW"), "spark": _part("DAYOFWEEK_ISO")},
-    "_timestamp_text": {dialect: _timestamp_text(dialect) for dialect in DIALECTS},
+    "_iso_year": {"duckdb": _part("ISOYEAR"), "postgres": _part("ISOYEAR"), "spark": _part("YEAROFWEEK")},
+    "_day_name": {
+        **_named("DAYNAME", "", ""),
+        "postgres": _formatted("TO_CHAR", "FMDay"),
+        "spark": _formatted("DATE_FORMAT", "EEEE"),
+    },
+    "_month_name": {
+        **_named("MONTHNAME", "", ""),
+        "postgres": _formatted("TO_CHAR", "FMMonth"),
+        "spark": _formatted("DATE_FORMAT", "MMMM"),
+    },
+    "_timestamp_text": {dialect: _formatted(*_TIMESTAMP_FORMATS[dialect]) for dialect in DIALECTS},
 }
 """What :func:`dither.tables.query.nodes.render` writes for each engine. Each uses each of its arguments once."""
 
@@ -477,11 +487,18 @@ def days_between(end: exp.Expr, start: exp.Expr) -> exp.Expr:
 
 
 def date_part(part: str, x: exp.Expr) -> exp.Expr:
-    """Return a part of a date or timestamp as a BIGINT: whole seconds, weeks by ISO 8601, Monday as day 1 of 7."""
-    extracted = (
-        call("_day_of_week", x) if part == "isodow" else exp.Extract(this=exp.Var(this=part.upper()), expression=x)
-    )
+    """Return a part of a date or timestamp as a BIGINT: whole seconds, weeks by ISO 8601, Monday as day 1 of 7
+    (of ``dow``, Sunday as day 0)."""
+    if part == "dow":
+        return binary("%", date_part("isodow", x), integer(7))
+    own = {"isodow": "_day_of_week", "isoyear": "_iso_year"}.get(part)
+    extracted = call(own, x) if own else exp.Extract(this=exp.Var(this=part.upper()), expression=x)
     return cast(call("FLOOR", extracted), "integer")
+
+
+def date_name(name: str, x: exp.Expr) -> exp.Expr:
+    """Return the English name of the ``"day"`` or the ``"month"`` of a date or timestamp."""
+    return call(f"_{name}_name", x)
 
 
 def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:

@@ -65,6 +65,9 @@ Bounds = tuple[float, float] | Choice["auto"] | None
 OF_PAIRS: tuple[Kind, ...] = ("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2")
 """Kinds that are of two values."""
 
+EXTREMES: tuple[Kind, ...] = ("min", "max")
+"""Kinds in which each person counts once in a group, by the person's own extreme."""
+
 
 SIMPLE: tuple[Kind, ...] = ("count", "count_value", "count_distinct", "people", "sum", "histogram")
 """Kinds whose answer is one noisy number, or several, so that its error does not depend on the data."""

@@ -267,7 +267,7 @@ _LISTED = f"count them by group, SELECT {{x}}, COUNT(*) … GROUP BY {{x}}: {SIN
 _EXTREME = f"write MIN({{x}}) or MAX({{x}}): {SINGLE_VALUES}"
 _ROW_OF_EXTREME = f"ask for MAX or MIN by group: {SINGLE_VALUES}"
 _SAME_GROUP = f"put the column into GROUP BY: {SINGLE_VALUES}"
-_WEEKDAY = "write ISODOW({x}): Monday is 1, Sunday is 7"
+_WEEKDAY = "write ISODOW({x}): Monday is 1, Sunday is 7; or DAYNAME({x})"
 _LOGARITHM = "write LN({x}), LOG10({x}) or LOG2({x}): engines mean different ones by LOG"
 _CAST = "write CAST({x} AS INTEGER), AS DOUBLE, AS TEXT or AS DATE"
 
@@ -276,8 +276,8 @@ FUNCTION_HINTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             ["STRFTIME", "TO_CHAR", "DATE_FORMAT", "FORMAT_DATE", "FORMAT_TIMESTAMP", "TIME_BUCKET"], _PERIOD
         ),
-        **dict.fromkeys(["DAYOFWEEK", "DOW", "WEEKDAY", "DAYNAME", "DAY_NAME"], _WEEKDAY),
-        **dict.fromkeys(["MONTHNAME", "MONTH_NAME"], "write MONTH({x}): January is 1"),
+        **dict.fromkeys(["DOW", "DAY_NAME", "DAYOFWEEK_ISO"], _WEEKDAY),
+        "MONTH_NAME": "write MONTHNAME({x}), or MONTH({x}): January is 1",
         **dict.fromkeys(["EPOCH", "UNIX_TIMESTAMP"], "write DATE_DIFF('second', TIMESTAMP '1970-01-01 00:00:00', {x})"),
         **dict.fromkeys(
             ["TO_DATE", "STR_TO_DATE", "PARSE_DATE", "DATE_PARSE"],

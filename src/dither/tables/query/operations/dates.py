@@ -1,6 +1,9 @@
-"""Operations on dates and timestamps: the start of a period, parts, intervals and differences.
+"""Operations on dates and timestamps: the start of a period, parts, names, intervals and differences.
 
-A week begins on Monday, which is day 1 of it; weeks of a year are those of ISO 8601. Seconds are whole.
+A week begins on Monday, which is day 1 of it (ISODOW); weeks of a year are those of ISO 8601. Seconds are whole.
+
+DOW, DAYOFWEEK and WEEKDAY count from Sunday = 0 on every engine, as DuckDB does, and PostgreSQL by DOW. BigQuery and
+Spark count from Sunday = 1, and Spark's WEEKDAY from Monday = 0: answers say which numbers these are.
 
 A date with an interval stays a date. Which dates stay within the years 1 to 9999 is computed here and written as a
 comparison with two constants: PostgreSQL would fail on others, and they are NULL. Differences count the borders between
@@ -112,33 +115,35 @@ def _read(args: Sequence[exp.Expr], read: Read) -> Expression:
 
 PARTS = {
     "year": (1, 9999), "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "doy": (1, 366),
-    "isodow": (1, 7), "hour": (0, 23), "minute": (0, 59), "second": (0, 59),
+    "isodow": (1, 7), "dow": (0, 6), "isoyear": (1, 9999), "hour": (0, 23), "minute": (0, 59), "second": (0, 59),
 }  # fmt: skip
 """The parts of a date and their least and largest values."""
 _TIME_PARTS = ("hour", "minute", "second")
 _PART_NAMES = {
     **{name: name for name in PARTS}, **{f"{name}s": name for name in ("year", "month", "day", "hour", "minute")},
     "dayofyear": "doy", "dayofmonth": "day", "weekofyear": "week", "isoweek": "week", "dow_iso": "isodow",
-    "dayofweek_iso": "isodow",
+    "dayofweek_iso": "isodow", "dayofweek": "dow", "weekday": "dow", "yearofweek": "isoyear",
 }  # fmt: skip
 
 
 def _part(name: object, kind: str | None, text: str) -> str:
     """Return the canonical name of a part of a date, such as "doy"; refuse unknown parts, and times of a date
     without one. ``text`` names the function in messages."""
-    if isinstance(name, str) and name.lower() in ("dow", "dayofweek", "weekday"):
-        fix = "write ISODOW(x), or EXTRACT(ISODOW FROM x): Monday is 1, Sunday is 7"
-        raise InvalidArgument(text, "a day of the week with one meaning", "DOW", fix)
     part = _PART_NAMES.get(name.lower()) if isinstance(name, str) else None
     if part is None:
         got = clip(repr(name)) if isinstance(name, str) else "no constant"
         raise InvalidArgument(text, f"one of {', '.join(PARTS)}", got, "write EXTRACT(MONTH FROM x)")
-    if kind not in ("date", "timestamp"):
-        fix = "use a column of dates, or CAST(x AS DATE)"
-        raise InvalidArgument(text, "a date or timestamp", "NULL" if kind is None else f"a {kind}", fix)
+    _require_date(kind, text)
     if kind == "date" and part in _TIME_PARTS:
         raise InvalidArgument(text, f"a timestamp for '{part}'", "a date", "use 'day' or longer")
     return part
+
+
+def _require_date(kind: str | None, text: str) -> None:
+    """Refuse a part of what is no date or timestamp; ``text`` names the function in messages."""
+    if kind not in ("date", "timestamp"):
+        fix = "use a column of dates, or CAST(x AS DATE)"
+        raise InvalidArgument(text, "a date or timestamp", "NULL" if kind is None else f"a {kind}", fix)
 
 
 def _check_part(call: Call, args: list[TypedExpression]) -> Checked:
@@ -162,8 +167,10 @@ def part_of_date(name: str, value: date) -> int:
         return (value.month + 2) // 3
     if part == "week":
         return value.isocalendar().week
-    if part == "isodow":
-        return value.isoweekday()
+    if part in ("isodow", "dow"):
+        return value.isoweekday() % (7 if part == "dow" else 8)
+    if part == "isoyear":
+        return value.isocalendar().year
     if part == "doy":
         return value.timetuple().tm_yday
     return int(getattr(value, part))
@@ -199,6 +206,52 @@ def _part_call(part: Expression, node: exp.Expr, read: Read) -> Expression:
         fix = "write EXTRACT(YEAR FROM AGE(DATE '2024-01-31', x)), or DATE_DIFF('day', x, DATE '2024-01-31')"
         raise refuse_sql("complete years between two dates", "another part of AGE, or one date", fix)
     return _complete_years(*(read(item) for item in node.expressions))
+
+
+NAMES = {
+    "day": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "month": (
+        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "December",
+    ),
+}  # fmt: skip
+"""The names of days, from Monday on, and of months, as DAYNAME and MONTHNAME write them."""
+
+
+def _name_kind(expression: Expression, kind: str | None, text: str) -> str:
+    """Return of what the name is asked for, "day" or "month"; refuse others, and what is no date."""
+    name = constant(expression)
+    if name not in NAMES:
+        raise InvalidArgument(text, "'day' or 'month'", show(expression), "write DAYNAME(x), or MONTHNAME(x)")
+    _require_date(kind, text)
+    return str(name)
+
+
+def _check_name(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of the name of a day or a month."""
+    (name, _), (value, kind) = args
+    return [Literal(_name_kind(name, kind, call.op)), value], "text"
+
+
+def _compile_name(call: Call, compiler: Compiler) -> TypedSql:
+    """Return the name of a day or a month as SQL."""
+    result = compiler.value(call.args[1])
+    name = _name_kind(call.args[0], None if result.is_null else result.type, call.op)
+    return TypedSql(nodes.date_name(name, result.node), "text")
+
+
+def name_of_date(name: str, value: date) -> str:
+    """Return the name of the day or the month of a date.
+
+    >>> name_of_date("day", date(2024, 2, 29)), name_of_date("month", date(2024, 2, 29))
+    ('Thursday', 'February')
+    """
+    return NAMES[name][value.weekday() if name == "day" else value.month - 1]
+
+
+def _read_name(function: str, name: str) -> Function:
+    """Return the function of one argument that gives the name of a day or month, such as DAYNAME(x)."""
+    return Function(function, 1, f"{function}(x)", lambda args, read: Call("date_name", (Literal(name), read(args[0]))))
 
 
 def _complete_years(end: Expression, start: Expression) -> Expression:
@@ -237,7 +290,7 @@ DATES = (
     ),
     Operation(
         "date_part",
-        f"(part, x), part a constant of {', '.join(PARTS)}: that part of a date; Monday is 1; "
+        f"(part, x), part a constant of {', '.join(PARTS)}: that part of a date; Monday is 1, of DOW, Sunday is 0; "
         "YEAR of AGE(later, earlier) is complete years",
         2,
         2,
@@ -250,7 +303,7 @@ DATES = (
                 _read_part(name)
                 for name in (
                     *("YEAR", "QUARTER", "MONTH", "WEEK", "WEEKOFYEAR", "DAY", "DAYOFMONTH", "DAYOFYEAR", "ISODOW"),
-                    *("HOUR", "MINUTE", "SECOND"),
+                    *("DAYOFWEEK", "WEEKDAY", "ISOYEAR", "HOUR", "MINUTE", "SECOND"),
                 )
             ),
             Function("DATE_PART", 2, "DATE_PART('month', x)", _read_date_part),
@@ -264,6 +317,18 @@ DATES = (
             "YEAR(AGE(d, DATE '2023-03-01'))",
         ),
         range_rule="that of the part: months are 1 to 12",
+    ),
+    Operation(
+        "date_name",
+        "(what, x), what 'day' or 'month': its English name, such as Monday",
+        2,
+        2,
+        _check_name,
+        _compile_name,
+        name_of_date,
+        "DAYNAME(d)",
+        special_functions=(_read_name("DAYNAME", "day"), _read_name("MONTHNAME", "month")),
+        examples=("DAYNAME(t)", "MONTHNAME(d)", "MONTHNAME(t)"),
     ),
 )
 """The operations on dates."""

@@ -191,11 +191,11 @@ def _refused_call(
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:
-    """Return a release for use inside another one whose guarantee covers it: it is shown to the observer and not
-    charged.
+    """Return a release as a function that is shown to the observer and not charged.
 
-    Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it. Of a
-    class it is the construction, which nobody observes: its starter is.
+    It is for a release that is part of another one, whose guarantee covers it: dither's own calls from inside a marked
+    function. It covers that one call; releases inside of the call are charged. A class is constructed without a charge,
+    and not observed, since the method that starts the session is.
     """
     if isinstance(release, type):
         return cast("Callable[P, R]", partial(_construct, release))

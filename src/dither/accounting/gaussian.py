@@ -25,7 +25,11 @@ _SMALLEST_DELTA = Fraction(1, 10**300)
 
 
 def _delta_floats(epsilon: float, r: float) -> float:
-    """Return delta(epsilon) at ``sigma = r * sensitivity``, in floats."""
+    """Return ``Phi(1/(2r) - epsilon r) - e^epsilon Phi(-1/(2r) - epsilon r)`` in floats.
+
+    It is delta(epsilon) of Gaussian noise of ``sigma = r sensitivity``. For epsilon above 400 the second term is left
+    out, which can only make the result larger.
+    """
     near, far = 1 / (2 * r) - epsilon * r, 1 / (2 * r) + epsilon * r
     first = 0.5 * math.erfc(-near / math.sqrt(2))
     if epsilon > _LARGE_LOSS:
@@ -34,7 +38,7 @@ def _delta_floats(epsilon: float, r: float) -> float:
 
 
 def _phi(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Enclose the normal distribution function."""
+    """Enclose the standard normal distribution function at x, with ``bits`` of precision."""
     low, high = (Fraction(end, 2 << bits) for end in normal_tail(abs(x), bits))
     return (low, high) if x <= 0 else (1 - high, 1 - low)
 

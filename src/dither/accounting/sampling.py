@@ -57,7 +57,7 @@ class PoissonSampled(Event):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of the release, amplified."""
+        """Return the guarantee on a sample: ``ln(1 + rate (e^epsilon - 1))`` and ``rate delta`` (:func:`amplify`)."""
         return amplify(self.event.guarantee, self.rate)
 
     @property
@@ -68,7 +68,7 @@ class PoissonSampled(Event):
 
     @property
     def own_delta(self) -> Fraction:
-        """Return rate times the delta of the release."""
+        """Return rate times the delta of the release, which remains at every epsilon."""
         whole: Fraction = self.event.fold(lambda leaf: leaf.own_delta, _total, max)
         return self.rate * whole
 
@@ -119,23 +119,23 @@ class PoissonSampled(Event):
         return None if epsilon is None else amplified(epsilon, self.rate)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the release with more noise, the sample as it was."""
+        """Return the release with ``factor`` times the noise, on a sample of the same rate."""
         return PoissonSampled(self.event.scaled(factor), self.rate)
 
 
 def _total(parts: list[tuple[Fraction, int]]) -> Fraction:
-    """Return the sum over a sequence."""
+    """Return the sum of numbers with their repetitions, for a fold over a sequence of events."""
     return sum((part * count for part, count in parts), Fraction(0))
 
 
 def _sum(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
-    """Return the sum over a sequence; None if a part is None."""
+    """Return the sum of epsilons with their repetitions, for a fold over a sequence; None if one is unknown."""
     known = [epsilon * count for epsilon, count in parts if epsilon is not None]
     return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
 
 def _most(result: list[Fraction | None]) -> Fraction | None:
-    """Return the largest over groups; None if one of them is None."""
+    """Return the largest epsilon, for a fold over disjoint groups; None if one is unknown."""
     known = [epsilon for epsilon in result if epsilon is not None]
     return max(known) if len(known) == len(result) else None
 

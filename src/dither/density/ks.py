@@ -114,7 +114,10 @@ class Problem:
         return np.rint(np.linalg.inv(self._moved)).astype(np.int64)
 
     def score(self, path: Integers) -> int:
-        """Return ``t(z)`` of cumulative counts at the vertices."""
+        """Return ``t(z) = ceil(n KS)`` of a release with these cumulative counts of points at the vertices.
+
+        ``n KS = max |X - n Z / k|`` over the vertices, where X and Z are the counts of records and of points below.
+        """
         n, k = self.records, self.points
         worst = max(abs(k * int(x) - n * int(z)) for x, z in zip(self.cumulative.flat, path.flat, strict=True))
         return -(-worst // k)

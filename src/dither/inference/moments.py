@@ -266,6 +266,6 @@ def spread_limits(first: Range, second: Range, count: Range, largest: float) -> 
 
 
 def _quotients(numerator: Range, denominator: Range) -> Range:
-    """Return the extremes of a quotient whose denominator is positive."""
+    """Return the smallest and the largest quotient over ranges of a numerator and a positive denominator."""
     (low, high), (least, most) = numerator, denominator
     return low / np.where(np.asarray(low) < 0, least, most), high / np.where(np.asarray(high) < 0, most, least)

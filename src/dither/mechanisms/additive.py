@@ -168,7 +168,7 @@ class Additive(ReleasesNumbers):
         )
 
     def _unit_variance(self, law: Any) -> float:
-        """Return the variance of the standard law."""
+        """Return the variance of the standard law ``law``, before it is multiplied by the scale."""
         raise AssertionError("each mechanism knows the variance of its standard law")
 
     def _release(self, value: Any, source: Source | None) -> Any:
@@ -230,7 +230,7 @@ class Additive(ReleasesNumbers):
         return draw_one(self._laws[i], self._scales[i] / step, source, float(offset), offset) * step - rest
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
-        """Draw noise for integers: the real noise, rounded."""
+        """Draw integer noise for each of ``xs`` of a joint mechanism: the real noise, rounded."""
         return integer_steps(self._laws[0], self._scales[0], xs.size, source)
 
     def _one_by_one(self) -> bool:
@@ -292,7 +292,7 @@ class Additive(ReleasesNumbers):
 
 
 def _one_or_all(result: Sequence[float]) -> PerCoordinate:
-    """Return the one number of a sequence, or all as a tuple."""
+    """Return the single element of a sequence of one, and otherwise all elements as a tuple."""
     return result[0] if len(result) == 1 else tuple(result)
 
 

@@ -225,7 +225,7 @@ class LazyUniform:
         self.value, self.bits, self.source = value, bits, source
 
     def extend(self) -> None:
-        """Learn 64 more bits."""
+        """Draw 64 more bits of the number."""
         self.value = self.value << 64 | self.source.word()
         self.bits += 64
 

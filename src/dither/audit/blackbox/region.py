@@ -123,7 +123,7 @@ class LikelihoodRatioScore(ContentEquality):
         return self._describe(self.ratios >= high), self._describe(self.ratios <= low)
 
     def _describe(self, chosen: Labels) -> str:
-        """Describe the bins that are selected by a mask."""
+        """Return a text that lists the first four of the bins selected by a mask."""
         names = [self.bins.name(index) for index in np.flatnonzero(chosen).tolist()]
         listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         return f"{self.view.name} in {{{listed}}}"
@@ -166,7 +166,7 @@ class AtomScore(ContentEquality):
         return self._describe(self.ratios >= high), self._describe(self.ratios <= low)
 
     def _describe(self, chosen: Labels) -> str:
-        """Describe the exact values that are selected by a mask."""
+        """Return a text that lists the first four of the exact values selected by a mask."""
         values = self.values[chosen]
         listed = ", ".join(f"{value:.6g}" for value in values[:4].tolist())
         return f"{self.view.name} is exactly one of {{{listed}{f' and {values.size - 4} more' * (values.size > 4)}}}"
@@ -205,7 +205,7 @@ Score = ValueScore | LikelihoodRatioScore | AtomScore | BlendedScore
 
 
 def finite(scores: Array) -> Floats:
-    """Clip scores to finite floats, since an infinite threshold stands for an empty set."""
+    """Return scores clipped to finite floats, since an infinite threshold stands for a guess never made."""
     largest = np.finfo(np.float64).max
     return np.clip(scores.astype(np.float64), -largest, largest)
 
@@ -245,7 +245,7 @@ class Region:
 
     @property
     def sides(self) -> int:
-        """Return the number of nonempty sets among the two on which the rule guesses."""
+        """Return how many of the two guesses, x and its neighbor, the rule can make: 0, 1 or 2."""
         return int(self.high < math.inf) + int(self.low > -math.inf)
 
     @property
@@ -399,7 +399,10 @@ def _atoms(view: OutputView, column: Array, labels: Labels, even: Labels) -> Ite
 
 
 def held_out_only(scores: Floats, view: OutputView) -> Floats:
-    """Return the scores with NaN for the runs from which the weights of the view were learned."""
+    """Return the scores, with NaN for the runs from which the weights of the view were learned.
+
+    Those are the first ``training_runs``; a score of them would be judged on the runs that it was fitted to.
+    """
     return np.where(np.arange(scores.size) < view.training_runs, np.nan, scores) if view.training_runs else scores
 
 
@@ -509,7 +512,7 @@ def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tu
 
 
 def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
-    """Return candidate cuts between the neighbors of the best cut among those that were tried."""
+    """Return candidate cuts around ``best``: between the next smaller and the next larger cut in ``tried``."""
     below, above = tried[tried < best], tried[tried > best]
     start, stop = below[-1] if below.size else best, above[0] if above.size else best
     return np.unique(np.append(_candidate_cuts(changes, start, stop), best))

@@ -261,7 +261,11 @@ def windows_evidence(windows: Windows) -> Evidence:
 
 
 def mean_evidence(mechanism: Mean) -> Evidence:
-    """Return the evidence of reports of a number, of one kind or the other by a public coin."""
+    """Return the evidence of reports about a number: one bit or a window, drawn without regard to the number.
+
+    Which kind a report is can be seen from it, so the loss is the larger of both kinds and the curve their average,
+    weighted by how often each is drawn.
+    """
     rate = mechanism.window_rate
     kinds = [(windows_evidence(kind), share) for kind, share in zip(mechanism.windows, (1 - rate, rate), strict=True)]
     used = tuple((evidence, share) for evidence, share in kinds if share)

@@ -13,7 +13,7 @@ from dither.accounting.events import ERROR, Event, GaussianNoise, require_event
 from dither.accounting.pairs import Floats, LossPair, SampledPair
 from dither.errors import NotPrivate, WrongType
 from dither.exact import exp, exp_neg, log, up
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, require_guarantee
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 
 _MAX_ORDER = 512
@@ -74,7 +74,7 @@ class PoissonSampled(Event):
 
     @property
     def pairs(self) -> tuple[LossPair, LossPair] | None:
-        """Return a dominating pair for each direction; None if the release has none."""
+        """Return a dominating pair for a person removed and one for a person added; None if the release has none."""
         pair, rate = self.event.pair, float(self.rate)
         if pair is None or self.rate == 1:
             return None if pair is None else (pair, pair)
@@ -151,7 +151,7 @@ def post_process(guarantee: Guarantee) -> Guarantee:
     >>> post_process(PureDP(1))
     PureDP(1)
     """
-    return _guarantee(guarantee)
+    return require_guarantee(guarantee)
 
 
 def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
@@ -168,7 +168,7 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
     >>> amplify(ApproxDP(1, 1e-6), 0.01)
     ApproxDP(0.0170368632362, 1e-08)
     """
-    exact_rate, checked = arguments.rate(rate), _guarantee(guarantee)
+    exact_rate, checked = arguments.rate(rate), require_guarantee(guarantee)
     if isinstance(checked, ZCDP):
         raise WrongType(
             "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
@@ -192,10 +192,3 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
         inner, start = 1 + rate * (Fraction(exp(epsilon, bits)[1], 1 << bits) - 1), Fraction(0)
     bits = _BITS + 2 * max(0, inner.denominator.bit_length() // 2)
     return min(epsilon, Fraction(up(start + Fraction(log(inner, bits)[1], 1 << bits))))
-
-
-def _guarantee(value: object) -> Guarantee:
-    """Return a guarantee; other values are refused."""
-    if not isinstance(value, Guarantee):
-        raise WrongType("guarantee", "PureDP, ApproxDP or ZCDP", type(value).__name__, "pass a guarantee")
-    return value

@@ -659,6 +659,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return the arguments to which the non-private estimator is fitted: rows with a known class."""
+        """Return the arguments of the non-private estimator's ``fit``: rows and labels of records of a known class."""
         codes, classes = self._labels(y, len(rows))
         return rows[codes >= 0], classes[codes[codes >= 0]]

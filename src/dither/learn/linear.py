@@ -296,7 +296,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return (np.clip(result, low, high),)
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return the arguments to which the non-private estimator is fitted."""
+        """Return the arguments of the non-private estimator's ``fit``: the rows, and the labels clipped to bounds."""
         return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:

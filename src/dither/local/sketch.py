@@ -206,8 +206,8 @@ class Sketch(FrequencyProtocol):
     def pair_statistic(self, block: Tally, n: int) -> float:
         """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        For each row it is the probability that two random people have equal columns, minus 1/m, that of a collision of
-        different values; averaged over the key it is ``F (1 - 1/m)``.
+        F is the probability that two people have equal values, and m the number of columns. For each row it estimates
+        the probability that two people have equal columns, less 1/m, that of a collision of different values.
         """
 
     def row_sums(self, tally: Tally, codes: Codes) -> Floats:
@@ -413,9 +413,10 @@ class CountMeanSketch(Sketch):
         return (sums / n - q) / (p - q)
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block`` (see :class:`Sketch`).
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        It is computed from the squared deviations of each row's counts from their mean.
+        F is the probability that two people have equal values, and m the number of columns. The estimate is computed
+        from the squared deviations of each row's counts from their mean.
 
         Deviations do not depend on the number of reports in the row. Two reports of one row add ``(p - q)^2 (1 - 1/m)``
         where their columns are equal and ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its
@@ -532,9 +533,10 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block`` (see :class:`Sketch`).
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        It is computed from the squared sums of all coordinates but the first, whose sign is equal for all columns.
+        F is the probability that two people have equal values, and m the number of columns. The estimate is computed
+        from the squared sums of all coordinates but the first, whose sign is equal for all columns.
 
         Two reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t =
         tanh(epsilon/2) where their columns are equal and ``-t^2 / m`` otherwise; a single report adds 1.

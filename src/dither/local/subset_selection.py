@@ -123,7 +123,10 @@ class SubsetSelection(BitProtocol):
 
     @property
     def subset_size(self) -> int:
-        """Return the number w of categories in a report."""
+        """Return ``w = round(k / (e^epsilon + 1))``, at least 1: the number of categories in a report.
+
+        It has the smallest variance in the worst case over distributions (Ye and Barg 2018).
+        """
         return max(1, round(self.category_count / (math.exp(float(self.epsilon)) + 1)))
 
     @property

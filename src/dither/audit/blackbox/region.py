@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -453,27 +453,42 @@ def _candidate_cuts(changes: NDArray[np.intp], start: float, stop: float) -> NDA
     return inside[np.unique(np.concatenate([even, dense, inside.size - 1 - dense]).astype(np.intp))]
 
 
-Ranking = tuple[Floats, NDArray[np.intp], NDArray[np.intp]]
+class Ranking(NamedTuple):
+    """The scores of a sample in increasing order."""
+
+    scores: Floats
+    before: NDArray[np.intp]
+    """The number of runs on the neighbor before each index, with one more entry for the end."""
+    changes: NDArray[np.intp]
+    """The indices at which the score changes, with 0 and the end: where a cut can be."""
+
+
+class Cut(NamedTuple):
+    """A rule that guesses x for scores up to ``low`` and the neighbor from ``high`` on, and its ``value``.
+
+    The value is that of an objective; a threshold is infinite where a data set is never guessed.
+    """
+
+    value: float
+    low: float
+    high: float
 
 
 def _sorted(scores: Floats, labels: Labels) -> Ranking:
-    """Sort the scores; count the neighbor runs before each index, and find the indices at which the score changes."""
+    """Return the ranking of the scores that are not NaN; ``labels`` are True for runs on the neighbor."""
     usable = ~np.isnan(scores)
     order = np.argsort(scores[usable], kind="stable")
     ranked = scores[usable][order]
     before = np.concatenate([[0], np.cumsum(labels[usable][order])])
     changes = np.concatenate([[0], np.flatnonzero(ranked[1:] > ranked[:-1]) + 1, [ranked.size]])
-    return ranked, before, changes.astype(np.intp)
+    return Ranking(ranked, before, changes.astype(np.intp))
 
 
-def _best_cuts(
-    scores: Floats, labels: Labels, objectives: list[Objective], mode: str
-) -> list[tuple[float, float, float]]:
-    """Return the best rule for each objective, as ``(value, low, high)``.
+def _best_cuts(scores: Floats, labels: Labels, objectives: list[Objective], mode: str) -> list[Cut]:
+    """Return the best rule for each objective.
 
-    The rule guesses x for scores up to ``low`` and the neighbor for scores from ``high`` on. ``scores`` are held-out
-    scores of the runs. In the ``mode`` "gaussian" one threshold separates the two guesses; otherwise runs between the
-    cuts are not guessed.
+    ``scores`` are held-out scores of the runs, and ``labels`` are True for runs on the neighbor. In the ``mode``
+    "gaussian" one threshold separates the two guesses; otherwise runs between the cuts are not guessed.
     """
     ranking = _sorted(scores, labels)
     if mode == "gaussian":
@@ -481,13 +496,10 @@ def _best_cuts(
     return [_best_interval(ranking, labels, objective) for objective in objectives]
 
 
-def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tuple[float, float, float]:
+def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> Cut:
     """Return the best rule that guesses x below one cut of the sorted scores and the neighbor above another.
 
-    The result is the value of the objective and the thresholds ``low`` and ``high``, which are infinite where a data
-    set is never guessed. ``ranking`` is that of :func:`_sorted`: the sorted scores, the number of neighbors before
-    each, and the indices where the score changes. A coarse grid of cuts is tried first, then finer ones around the
-    best.
+    A coarse grid of pairs of cuts is tried first, then finer ones around the best pair.
     """
     ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
@@ -508,7 +520,7 @@ def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tu
     _, i_best, j_best = best
     low = float(ranked[i_best - 1]) if i_best > 0 else -math.inf
     high = float(ranked[j_best]) if j_best < size else math.inf
-    return best[0], low, high
+    return Cut(best[0], low, high)
 
 
 def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
@@ -518,19 +530,18 @@ def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> N
     return np.unique(np.append(_candidate_cuts(changes, start, stop), best))
 
 
-def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
+def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> Cut:
     """Return the best rule that guesses the neighbor above one cut and x below it, judged by its bound on mu.
 
-    The result is that bound, which fails with probability ``failure``, and the thresholds ``low`` and ``high``: the
-    neighboring scores of ``ranking`` (:func:`_sorted`) on either side of the cut. The bound is -infinity if all scores
-    are equal.
+    The value is that bound, which fails with probability ``failure``, or -infinity if all scores are equal. The
+    thresholds are the scores next to the cut.
     """
     ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size
     indices = changes[(changes > 0) & (changes < size)]
     if not indices.size:
-        return -math.inf, -math.inf, math.inf
+        return Cut(-math.inf, -math.inf, math.inf)
     hits, false_alarms = total - before[indices], (size - indices) - (total - before[indices])
     value = approximate_mu(hits, max(1, labels.sum()), false_alarms, max(1, (~labels).sum()), failure)
     best = int(np.argmax(value))
-    return float(value[best]), float(ranked[indices[best] - 1]), float(ranked[indices[best]])
+    return Cut(float(value[best]), float(ranked[indices[best] - 1]), float(ranked[indices[best]]))

@@ -616,7 +616,7 @@ class OutputView:
 
     @property
     def ordered(self) -> bool:
-        """Return whether large values may favor one data set and small ones the other; false for codes without order."""
+        """Return whether large values may favor one data set and small ones the other; codes have no such order."""
         return self.transform not in UNORDERED_TRANSFORMS
 
     @property

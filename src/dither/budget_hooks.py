@@ -65,7 +65,7 @@ _IN_FORCE: ContextVar[tuple[Spender | None, Observer | None] | None] = ContextVa
 
 @contextmanager
 def _put_in_force(spender: Spender | None, observer: Observer | None) -> Iterator[None]:
-    """Put a spender and an observer in force for the block."""
+    """Make releases in the block report to this spender and this observer; None stands for neither."""
     token = _IN_FORCE.set(None if spender is None and observer is None else (spender, observer))
     try:
         yield
@@ -79,7 +79,7 @@ def charging_to(spender: Spender | None) -> AbstractContextManager[None]:
 
 
 def current_spender() -> Spender | None:
-    """Return the spender in force; None if there is none."""
+    """Return the spender to which releases of this context are charged; None if there is none."""
     return (_IN_FORCE.get() or (None, None))[0]
 
 
@@ -89,7 +89,7 @@ def observed_by(observer: Observer | None) -> AbstractContextManager[None]:
 
 
 def current_observer() -> Observer | None:
-    """Return the observer in force; None if there is none."""
+    """Return the observer to which releases of this context are shown; None if there is none."""
     return (_IN_FORCE.get() or (None, None))[1]
 
 

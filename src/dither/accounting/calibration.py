@@ -23,7 +23,7 @@ class HasError(Protocol):
     """A mechanism that knows its error."""
 
     def error(self, *, confidence: float) -> float:
-        """Return the half-width at this confidence."""
+        """Return the half-width of the noise at this confidence, which falls as epsilon grows."""
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,11 @@ def _ratio(value: float | Fraction) -> Fraction:
 
 
 def gaussian_delta(epsilon: float | Fraction, r: float | Fraction) -> float:
-    """Return an upper bound on delta(epsilon) at ``sigma = r * sensitivity``, tight to about 2^-50 of its value.
+    """Return an upper bound on delta(epsilon) of Gaussian noise of ``sigma = r * sensitivity``.
 
-    For epsilon above 400 the second term is left out, which can only make the bound larger.
+    ``delta(epsilon) = Phi(1/(2r) - epsilon r) - e^epsilon Phi(-1/(2r) - epsilon r)`` (Balle and Wang 2018), enclosed
+    and rounded up; the bound is tight to about 2^-50 of its value. For epsilon above 400 the second term is left out,
+    which can only make the bound larger.
 
     >>> round(gaussian_delta(1, 2), 6)
     0.00683
@@ -107,7 +109,9 @@ def _possible(delta: Fraction) -> float:
 
 
 def gaussian_ratio(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
-    """Return the smallest ``sigma / sensitivity`` that is (epsilon, delta)-DP.
+    """Return the smallest ``r = sigma / sensitivity`` for which Gaussian noise is (epsilon, delta)-DP, rounded up.
+
+    It is the r at which :func:`gaussian_delta` of epsilon equals delta.
 
     >>> round(float(gaussian_ratio(1, 1e-6)), 4)
     4.2247
@@ -124,7 +128,9 @@ def _ratio_exact(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def gaussian_epsilon(r: float | Fraction, delta: float | Fraction) -> Fraction:
-    """Return the smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
+    """Return the smallest epsilon for which Gaussian noise of ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
+
+    It is the epsilon at which :func:`gaussian_delta` equals delta, rounded up.
 
     >>> round(float(gaussian_epsilon(4, 1e-6)), 4)
     1.0607

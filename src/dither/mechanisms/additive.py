@@ -312,7 +312,7 @@ def coordinates_of(value: object) -> tuple[Fraction, ...]:
 
 
 def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
-    """Return budget shares that add up to 1: ``split`` as given, or in proportion to ``optimal``.
+    """Return shares of a budget that add up to 1 exactly, in proportion to ``split``, or to ``optimal`` if it is None.
 
     >>> shares([1, 3], [0.5, 0.5])
     (Fraction(1, 4), Fraction(3, 4))

@@ -189,7 +189,7 @@ MIN_SCALE = 2.0**-20
 
 
 def check_scale(scale: float) -> float:
-    """Refuse a scale for which the integer samplers are not made.
+    """Return ``scale``; refuse one outside of 2^-20 to 2^56, for which the integer samplers are not proved.
 
     >>> check_scale(10.0)
     10.0

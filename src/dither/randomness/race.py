@@ -244,7 +244,10 @@ class _Contest:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Compute the keys of the candidates added since, and raise the bar to the k-th largest key."""
+        """Compute the keys (score plus noise) of the waiting candidates, and raise the bar to the k-th largest key.
+
+        The bar is lowered by twice the error of a key; candidates below it are dropped.
+        """
         if not self._waiting:
             return
         indices, words = (np.concatenate(column) for column in zip(*self._waiting, strict=True))

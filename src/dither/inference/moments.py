@@ -154,7 +154,7 @@ def _possible(
 def _deviation_error(sums: tuple[Measured, Measured, Measured]) -> Array:
     """Return the standard error that the noise gives the sample variance v, times n - 1, for each group.
 
-    ``sums`` are the noisy number n, sum and sum of squares. With m the mean, the gradient of v in these three numbers is
+    ``sums`` are the noisy number n, sum and sum of squares. With m the mean, the gradient of v in these numbers is
     ``(m^2 - v, -2 m, 1) / (n - 1)``; the covariance of the noise is that of its sample.
     """
     count, total, squares = sums

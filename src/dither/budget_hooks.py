@@ -65,7 +65,7 @@ _IN_FORCE: ContextVar[tuple[Spender | None, Observer | None] | None] = ContextVa
 
 @contextmanager
 def _put_in_force(spender: Spender | None, observer: Observer | None) -> Iterator[None]:
-    """Put a spender and an observer in force for the block."""
+    """Make releases in the block report to this spender and this observer; None stands for neither."""
     token = _IN_FORCE.set(None if spender is None and observer is None else (spender, observer))
     try:
         yield
@@ -79,7 +79,7 @@ def charging_to(spender: Spender | None) -> AbstractContextManager[None]:
 
 
 def current_spender() -> Spender | None:
-    """Return the spender in force; None if there is none."""
+    """Return the spender to which releases of this context are charged; None if there is none."""
     return (_IN_FORCE.get() or (None, None))[0]
 
 
@@ -89,7 +89,7 @@ def observed_by(observer: Observer | None) -> AbstractContextManager[None]:
 
 
 def current_observer() -> Observer | None:
-    """Return the observer in force; None if there is none."""
+    """Return the observer to which releases of this context are shown; None if there is none."""
     return (_IN_FORCE.get() or (None, None))[1]
 
 
@@ -191,11 +191,11 @@ def _refused_call(
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:
-    """Return a release for use inside another one whose guarantee covers it: it is shown to the observer and not
-    charged.
+    """Return a release as a function that is shown to the observer and not charged.
 
-    Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it. Of a
-    class it is the construction, which nobody observes: its starter is.
+    It is for a release that is part of another one, whose guarantee covers it: dither's own calls from inside a marked
+    function. It covers that one call; releases inside of the call are charged. A class is constructed without a charge,
+    and not observed, since the method that starts the session is.
     """
     if isinstance(release, type):
         return cast("Callable[P, R]", partial(_construct, release))

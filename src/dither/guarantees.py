@@ -485,9 +485,15 @@ def _checked(guarantees: tuple[object, ...]) -> list[Guarantee]:
     """Return the guarantees; refuse an empty list and anything that is no guarantee."""
     if not guarantees:
         raise InvalidArgument("guarantees", "at least one", "none", "pass the guarantee of each release")
-    result: list[Guarantee] = []
-    for one in guarantees:
-        if not isinstance(one, Guarantee):
-            raise WrongType("guarantees", "PureDP, ApproxDP or ZCDP", type(one).__name__, "pass guarantees")
-        result.append(one)
-    return result
+    return [require_guarantee(one, "guarantees") for one in guarantees]
+
+
+def require_guarantee(value: object, name: str = "guarantee") -> Guarantee:
+    """Return a guarantee; refuse any other value, under the parameter's ``name``.
+
+    >>> require_guarantee(PureDP(1))
+    PureDP(1)
+    """
+    if not isinstance(value, Guarantee):
+        raise WrongType(name, "PureDP, ApproxDP or ZCDP", type(value).__name__, "pass a guarantee, such as PureDP(1)")
+    return value

@@ -45,7 +45,7 @@ class Accountant:
     """What it must know of every leaf."""
 
     def knows(self, leaf: Event) -> bool:
-        """Return whether enough is known of one leaf."""
+        """Return whether a leaf, the event of one release, states the quantity that this accountant adds up."""
         raise AssertionError("each accountant knows what it needs")
 
     def supports(self, event: Event) -> bool:

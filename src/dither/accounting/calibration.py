@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dither import arguments
 from dither.accounting.accountants import ACCOUNTANTS, basic, best_of, pld, renyi, zcdp
 from dither.accounting.events import Event, Sequential, require_event
 from dither.errors import DitherError, InvalidArgument, NotPrivate, WrongType
 from dither.exact.search import bisect_floats, crossing
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, require_guarantee
 
 _TOLERANCE = 1e-6
 _WIDEST = 60.0  # factors from 2^-60 to 2^60 are tried
@@ -23,7 +23,7 @@ class HasError(Protocol):
     """A mechanism that knows its error."""
 
     def error(self, *, confidence: float) -> float:
-        """Return the half-width at this confidence."""
+        """Return the half-width of the noise at this confidence, which falls as epsilon grows."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
     evaluate = _evaluator(total)
     factor = _exact_factor(lighter, total)
     if factor is None:
-        factor = _least_factor(lambda t: evaluate(Sequential(*scaled(t)))[0])
+        factor = _least_factor(lambda t: evaluate(Sequential(*scaled(t))).excess)
     result = scaled(factor)
-    _, guarantee, accountant = evaluate(Sequential(*result))
-    return Calibration(result, guarantee, accountant, factor)
+    judgement = evaluate(Sequential(*result))
+    return Calibration(result, judgement.guarantee, judgement.accountant, factor)
 
 
 def epsilon_for_error(make: Callable[[float], HasError], error: float, confidence: float = 0.95) -> float:
@@ -114,25 +114,29 @@ def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
     >>> split(dp.PureDP(1), [1, 3]), sum(split(dp.ApproxDP(1, 1e-6), [1, 1, 1])) == dp.ApproxDP(1, 1e-6)
     ((PureDP(0.25), PureDP(0.75)), True)
     """
-    whole, shares = _guarantee(total), _weights(weights, None)
+    whole, shares = require_guarantee(total, "total"), _weights(weights, None)
     return tuple(type(whole)(*(share * number for number in whole.exact)) for share in shares)
 
 
-def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
-    """Return a function that judges a workload (an event) against the guarantee ``total``.
+class _Judgement(NamedTuple):
+    """What a workload costs, compared with the guarantee that it may have."""
 
-    It returns the logarithm of the ratio of the workload's epsilon (or rho) to that of ``total``, which is negative
-    where the workload fits and positive where it costs too much; the guarantee of the workload; and the name of the
-    accountant that proves it. A total of epsilon 0 is refused.
-    """
-    whole = _guarantee(total)
+    excess: float
+    """The logarithm of the workload's epsilon (or rho) over the allowed one: positive where it costs too much."""
+    guarantee: Guarantee
+    accountant: str
+    """The name of the accountant that proves the guarantee."""
+
+
+def _evaluator(total: Guarantee) -> Callable[[Event], _Judgement]:
+    """Return a function that judges a workload (an event) against ``total``; a total of epsilon 0 is refused."""
+    whole = require_guarantee(total, "total")
     target = whole.exact[0]
     if target == 0:
         raise InvalidArgument("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example")
 
-    def judge(event: Event) -> tuple[float, Guarantee, str]:
-        """Return the logarithm of the workload's epsilon (or rho) over the total's, its guarantee, and the accountant's
-        name."""
+    def judge(event: Event) -> _Judgement:
+        """Return the cost of a workload compared with the total, by the best accountant for the total's kind."""
         if isinstance(whole, ApproxDP):
             # where these three know enough, no other can win by more than their rounding
             useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
@@ -151,7 +155,7 @@ def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, st
             epsilon = promised.exact[0]
         # below and above the total must not be confused, so that is decided exactly
         excess = math.log(epsilon / target) if epsilon else -700.0
-        return max(excess, 1e-300) if epsilon > target else min(excess, -1e-300), promised, name
+        return _Judgement(max(excess, 1e-300) if epsilon > target else min(excess, -1e-300), promised, name)
 
     return judge
 
@@ -170,7 +174,10 @@ def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
 
 
 def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
-    """Return the smallest factor for which the excess is below 0: doubling, then false position in the logarithms."""
+    """Return the smallest factor of the noise for which ``excess(factor)`` is at most 0, to a relative 1e-6.
+
+    The factor is bracketed by doubling its logarithm and found by false position there.
+    """
 
     def of(power: float) -> float:
         """Return the excess at a power of two times the noise; infinite where no accountant can compute it."""
@@ -207,13 +214,6 @@ def _parts(events: Event | Sequence[Event]) -> list[Event]:
     if not events:
         raise InvalidArgument("events", "at least one", "none", "pass the event of each release")
     return [require_event(event) for event in events]
-
-
-def _guarantee(total: object) -> Guarantee:
-    """Return a guarantee; other values are refused."""
-    if not isinstance(total, Guarantee):
-        raise WrongType("total", "PureDP, ApproxDP or ZCDP", type(total).__name__, "pass a guarantee")
-    return total
 
 
 def _weights(weights: Sequence[float], count: int | None) -> list[Fraction]:

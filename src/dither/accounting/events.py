@@ -45,7 +45,7 @@ class Event:
     """
 
     def _freeze(self, **values: object) -> None:
-        """Set attributes of a frozen event."""
+        """Set attributes in the constructor of a frozen dataclass."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -88,7 +88,7 @@ class Event:
 
     @property
     def own_delta(self) -> Fraction:
-        """Return the delta that remains at every epsilon."""
+        """Return the delta that remains at every epsilon, however large: 0 for most events."""
         return Fraction(0)
 
     @property
@@ -116,7 +116,7 @@ class Event:
         return self.pure_epsilon
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return this event with ``factor`` times the noise."""
+        """Return this event with ``factor`` times the noise; an event that has none to change is refused."""
         raise unknown(self, "a way to change its noise")
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
@@ -129,7 +129,7 @@ class Event:
 
 
 def unknown(event: object, what: str) -> WrongType:
-    """Return the refusal of an event of which too little is known."""
+    """Return the error for an event that does not state ``what`` an accountant needs."""
     return WrongType(
         "event",
         f"an event with {what}",
@@ -203,7 +203,7 @@ class Sequential(Event):
 
     @property
     def relation(self) -> Neighbors | None:
-        """Return the relation of the parts."""
+        """Return the relation for which all parts are guarantees; None if any will do."""
         return _common_relation(event for event, _ in self.parts)
 
     @property
@@ -247,7 +247,7 @@ class Parallel(Event):
 
     @property
     def relation(self) -> Neighbors | None:
-        """Return the relation of the groups."""
+        """Return the relation for which all groups are guarantees; None if any will do."""
         return _common_relation(self.groups)
 
     @property
@@ -257,12 +257,12 @@ class Parallel(Event):
 
     @property
     def pair(self) -> LossPair | None:
-        """Return a pair that dominates every group's, where each group is one release with a pair."""
+        """Return a pair whose curve is the largest of all groups' pairs; None if a group has none."""
         return _envelope([event.pair for event in self.groups])
 
     @property
     def pairs(self) -> tuple[LossPair, LossPair] | None:
-        """Return pairs that dominate every group's in either direction."""
+        """Return a dominating pair of all groups for a person removed, and one for a person added; None if unknown."""
         dominating = [event.pairs for event in self.groups]
         if all(pairs is not None and pairs[0] is pairs[1] for pairs in dominating):
             result = _envelope([pairs and pairs[0] for pairs in dominating])
@@ -295,7 +295,7 @@ class PostProcessed(Event):
 
     @property
     def relation(self) -> Neighbors | None:
-        """Return the relation of the release."""
+        """Return the relation for which the release is a guarantee; None if any will do."""
         return self.event.relation
 
     @property
@@ -304,11 +304,11 @@ class PostProcessed(Event):
         return self.event.guarantee
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the release with more noise."""
+        """Return the post-processing of the release with ``factor`` times the noise."""
         return PostProcessed(self.event.scaled(factor))
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """Return the value of the release."""
+        """Return the value of the fold over the release, which post-processing does not change."""
         return self.event.fold(leaf, add, most)
 
 
@@ -382,7 +382,7 @@ class LaplaceNoise(Event):
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """Return 1 / ratio."""
+        """Return ``1 / ratio``, the largest privacy loss."""
         return 1 / self.ratio
 
     @property
@@ -403,7 +403,7 @@ class LaplaceNoise(Event):
         return _least(np.logaddexp(first, second), orders, e, self.zcdp)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the event at ratio * factor."""
+        """Return the noise of ``factor`` times the scale."""
         return LaplaceNoise(self.ratio * factor)
 
 
@@ -424,12 +424,15 @@ class DiscreteLaplaceNoise(Event):
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """Return sensitivity / scale."""
+        """Return ``sensitivity / scale``, the largest privacy loss."""
         return self.sensitivity / self.scale
 
     @property
     def zcdp(self) -> Fraction:
-        """Return the Kullback-Leibler divergence; see :mod:`dither.accounting.concentrated`."""
+        """Return the smallest rho, the mean privacy loss, ``(D - 2 t (1 - t^D) / (1 - t^2)) / scale``.
+
+        D is the sensitivity and ``t = exp(-1 / scale)``; see :mod:`dither.accounting.concentrated`.
+        """
         return concentrated.discrete_laplace_rho(self.scale, self.sensitivity)
 
     @property
@@ -455,7 +458,7 @@ class DiscreteLaplaceNoise(Event):
         return _least(total, orders, e, self.zcdp)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the event at scale * factor."""
+        """Return the noise of ``factor`` times the scale, for an unchanged sensitivity."""
         return DiscreteLaplaceNoise(self.scale * factor, self.sensitivity)
 
 
@@ -474,7 +477,7 @@ class GaussianNoise(Event):
 
     @property
     def zcdp(self) -> Fraction:
-        """Return ``1 / (2 ratio^2)``."""
+        """Return ``1 / (2 ratio^2)``, the rho of Gaussian noise (Bun and Steinke 2016)."""
         return 1 / (2 * self.ratio**2)
 
     @property
@@ -487,7 +490,7 @@ class GaussianNoise(Event):
         return gaussian_epsilon(self.ratio, delta)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the event at ratio * factor."""
+        """Return the noise of ``factor`` times the standard deviation."""
         return GaussianNoise(self.ratio * factor)
 
 
@@ -502,11 +505,11 @@ class _Bounded(Event):
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """Return epsilon."""
+        """Return epsilon, the largest privacy loss."""
         return self.epsilon
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the event at epsilon / factor."""
+        """Return the event with ``factor`` times the noise, whose epsilon is divided by ``factor``."""
         return replace(self, epsilon=self.epsilon / factor)
 
 
@@ -556,7 +559,11 @@ class ResponseReport(_Bounded):
 
     @property
     def zcdp(self) -> Fraction:
-        """Return the Kullback-Leibler divergence, where that is known to suffice."""
+        """Return the mean privacy loss as rho where that is proved, and otherwise the rho of epsilon-DP.
+
+        The mean loss is ``epsilon (1 - exp(-epsilon)) / (1 + (k - 1) exp(-epsilon))``, see
+        :mod:`dither.accounting.concentrated`.
+        """
         return concentrated.response_rho(self.epsilon, self.categories)
 
     @property
@@ -565,7 +572,7 @@ class ResponseReport(_Bounded):
         return response_pair(self.epsilon, self.categories)
 
     def renyi(self, orders: Floats) -> Floats:
-        """Return ``ln((e^(a e) + e^((1-a) e) + k - 2) / (e^e + k - 1)) / (a - 1)``."""
+        """Return ``ln((e^(a e) + e^((1-a) e) + k - 2) / (e^e + k - 1)) / (a - 1)`` at each order a, e = epsilon."""
         e, others = float(self.epsilon), self.categories - 2
         total = np.logaddexp(orders * e, (1 - orders) * e) - np.logaddexp(e, math.log(others + 1))
         if others:
@@ -583,7 +590,7 @@ class Pure(_Bounded):
 
     @property
     def zcdp(self) -> Fraction:
-        """Return ``epsilon tanh(epsilon / 2)``."""
+        """Return ``epsilon tanh(epsilon / 2)``, the smallest rho that every epsilon-DP release satisfies."""
         return concentrated.pure_rho(self.epsilon)
 
     @property
@@ -592,7 +599,10 @@ class Pure(_Bounded):
         return response_pair(self.epsilon, 2)
 
     def renyi(self, orders: Floats) -> Floats:
-        """Return ``ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)``."""
+        """Return ``ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)`` at each order a.
+
+        It is the divergence of binary randomized response, the largest of any epsilon-DP release.
+        """
         e = float(self.epsilon)
         return _least(np.logaddexp(orders * e, (1 - orders) * e) - np.logaddexp(e, 0.0), orders, e, self.zcdp)
 
@@ -619,7 +629,7 @@ class Approximate(Event):
 
     @property
     def own_delta(self) -> Fraction:
-        """Return delta."""
+        """Return delta, which remains at every epsilon."""
         return self.delta
 
     @property
@@ -632,7 +642,7 @@ class Approximate(Event):
         return ApproxDP(self.epsilon, self.delta).epsilon_at(delta) if delta >= self.delta else None
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the event at epsilon / factor with an unchanged delta."""
+        """Return the event with ``factor`` times the noise: epsilon is divided by it, delta stays."""
         return Approximate(self.epsilon / factor, self.delta)
 
 
@@ -659,7 +669,7 @@ class Concentrated(Event):
         return ZCDP(self.rho).epsilon_at(delta)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the event at rho / factor^2."""
+        """Return the event with ``factor`` times the noise, whose rho is divided by ``factor^2``."""
         return Concentrated(self.rho / factor**2)
 
 

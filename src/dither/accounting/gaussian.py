@@ -25,7 +25,11 @@ _SMALLEST_DELTA = Fraction(1, 10**300)
 
 
 def _delta_floats(epsilon: float, r: float) -> float:
-    """Return delta(epsilon) at ``sigma = r * sensitivity``, in floats."""
+    """Return ``Phi(1/(2r) - epsilon r) - e^epsilon Phi(-1/(2r) - epsilon r)`` in floats.
+
+    It is delta(epsilon) of Gaussian noise of ``sigma = r sensitivity``. For epsilon above 400 the second term is left
+    out, which can only make the result larger.
+    """
     near, far = 1 / (2 * r) - epsilon * r, 1 / (2 * r) + epsilon * r
     first = 0.5 * math.erfc(-near / math.sqrt(2))
     if epsilon > _LARGE_LOSS:
@@ -34,7 +38,7 @@ def _delta_floats(epsilon: float, r: float) -> float:
 
 
 def _phi(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Enclose the normal distribution function."""
+    """Enclose the standard normal distribution function at x, with ``bits`` of precision."""
     low, high = (Fraction(end, 2 << bits) for end in normal_tail(abs(x), bits))
     return (low, high) if x <= 0 else (1 - high, 1 - low)
 
@@ -61,9 +65,11 @@ def _ratio(value: float | Fraction) -> Fraction:
 
 
 def gaussian_delta(epsilon: float | Fraction, r: float | Fraction) -> float:
-    """Return an upper bound on delta(epsilon) at ``sigma = r * sensitivity``, tight to about 2^-50 of its value.
+    """Return an upper bound on delta(epsilon) of Gaussian noise of ``sigma = r * sensitivity``.
 
-    For epsilon above 400 the second term is left out, which can only make the bound larger.
+    ``delta(epsilon) = Phi(1/(2r) - epsilon r) - e^epsilon Phi(-1/(2r) - epsilon r)`` (Balle and Wang 2018), enclosed
+    and rounded up; the bound is tight to about 2^-50 of its value. For epsilon above 400 the second term is left out,
+    which can only make the bound larger.
 
     >>> round(gaussian_delta(1, 2), 6)
     0.00683
@@ -103,7 +109,9 @@ def _possible(delta: Fraction) -> float:
 
 
 def gaussian_ratio(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
-    """Return the smallest ``sigma / sensitivity`` that is (epsilon, delta)-DP.
+    """Return the smallest ``r = sigma / sensitivity`` for which Gaussian noise is (epsilon, delta)-DP, rounded up.
+
+    It is the r at which :func:`gaussian_delta` of epsilon equals delta.
 
     >>> round(float(gaussian_ratio(1, 1e-6)), 4)
     4.2247
@@ -120,7 +128,9 @@ def _ratio_exact(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def gaussian_epsilon(r: float | Fraction, delta: float | Fraction) -> Fraction:
-    """Return the smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
+    """Return the smallest epsilon for which Gaussian noise of ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
+
+    It is the epsilon at which :func:`gaussian_delta` equals delta, rounded up.
 
     >>> round(float(gaussian_epsilon(4, 1e-6)), 4)
     1.0607

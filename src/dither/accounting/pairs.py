@@ -48,7 +48,7 @@ class LossPair:
     """All finite losses, where they are finitely many rationals."""
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return ``P(L > at)`` and ``Q(L > at)`` at finite losses."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each finite loss l in ``at``."""
         raise AssertionError("each pair knows its laws")
 
     def loss_range(self, tail: float) -> tuple[float, float]:
@@ -56,7 +56,10 @@ class LossPair:
         return self.low, self.high
 
     def grid(self, tail: float) -> Floats:
-        """Return 33 losses that show the shape of the law, denser towards the largest loss."""
+        """Return 33 losses between which the law is sketched, denser towards the largest loss.
+
+        At most ``tail`` of the losses lie beyond either end.
+        """
         low, high = self.loss_range(tail)
         low, high = low - 1e-9 * (high - low), high + 1e-9 * (high - low)  # no loss beyond by a rounding
         return np.concatenate([np.linspace(low, high, 17)[:-1], high - (high - low) * _DENSER, [high]])
@@ -228,11 +231,11 @@ class SampledPair(LossPair):
         return np.where(beyond, 1 - self.infinite, mixture), np.where(beyond, 1.0, q)
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """Return the range of the base pair, mapped to the losses of the sample."""
+        """Return the range of the sample's losses that leaves out at most ``tail`` of the base's on either side."""
         return self._mixed_range(*self._base.loss_range(tail))
 
     def grid(self, tail: float) -> Floats:
-        """Return the grid of the base pair, mapped to the losses of the sample."""
+        """Return the losses of the base's grid, mapped to those of the sample, in increasing order."""
         places = self._mixed(self._base.grid(tail))
         if self._base.infinite:
             places = np.append(places, self._least)
@@ -275,7 +278,7 @@ class EnvelopePair(LossPair):
         return np.clip(raised, self.infinite, 1.0) - self.infinite, q
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """Return the range that contains those of all pairs."""
+        """Return the smallest interval that contains the loss ranges of all pairs at ``tail``."""
         lows, highs = zip(*(pair.loss_range(tail) for pair in self._pairs), strict=True)
         return min(lows), max(highs)
 

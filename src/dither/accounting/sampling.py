@@ -13,7 +13,7 @@ from dither.accounting.events import ERROR, Event, GaussianNoise, require_event
 from dither.accounting.pairs import Floats, LossPair, SampledPair
 from dither.errors import NotPrivate, WrongType
 from dither.exact import exp, exp_neg, log, up
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, require_guarantee
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 
 _MAX_ORDER = 512
@@ -57,7 +57,7 @@ class PoissonSampled(Event):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of the release, amplified."""
+        """Return the guarantee on a sample: ``ln(1 + rate (e^epsilon - 1))`` and ``rate delta`` (:func:`amplify`)."""
         return amplify(self.event.guarantee, self.rate)
 
     @property
@@ -68,13 +68,13 @@ class PoissonSampled(Event):
 
     @property
     def own_delta(self) -> Fraction:
-        """Return rate times the delta of the release."""
+        """Return rate times the delta of the release, which remains at every epsilon."""
         whole: Fraction = self.event.fold(lambda leaf: leaf.own_delta, _total, max)
         return self.rate * whole
 
     @property
     def pairs(self) -> tuple[LossPair, LossPair] | None:
-        """Return a dominating pair for each direction; None if the release has none."""
+        """Return a dominating pair for a person removed and one for a person added; None if the release has none."""
         pair, rate = self.event.pair, float(self.rate)
         if pair is None or self.rate == 1:
             return None if pair is None else (pair, pair)
@@ -119,23 +119,23 @@ class PoissonSampled(Event):
         return None if epsilon is None else amplified(epsilon, self.rate)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the release with more noise, the sample as it was."""
+        """Return the release with ``factor`` times the noise, on a sample of the same rate."""
         return PoissonSampled(self.event.scaled(factor), self.rate)
 
 
 def _total(parts: list[tuple[Fraction, int]]) -> Fraction:
-    """Return the sum over a sequence."""
+    """Return the sum of numbers with their repetitions, for a fold over a sequence of events."""
     return sum((part * count for part, count in parts), Fraction(0))
 
 
 def _sum(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
-    """Return the sum over a sequence; None if a part is None."""
+    """Return the sum of epsilons with their repetitions, for a fold over a sequence; None if one is unknown."""
     known = [epsilon * count for epsilon, count in parts if epsilon is not None]
     return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
 
 def _most(result: list[Fraction | None]) -> Fraction | None:
-    """Return the largest over groups; None if one of them is None."""
+    """Return the largest epsilon, for a fold over disjoint groups; None if one is unknown."""
     known = [epsilon for epsilon in result if epsilon is not None]
     return max(known) if len(known) == len(result) else None
 
@@ -151,7 +151,7 @@ def post_process(guarantee: Guarantee) -> Guarantee:
     >>> post_process(PureDP(1))
     PureDP(1)
     """
-    return _guarantee(guarantee)
+    return require_guarantee(guarantee)
 
 
 def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
@@ -168,7 +168,7 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
     >>> amplify(ApproxDP(1, 1e-6), 0.01)
     ApproxDP(0.0170368632362, 1e-08)
     """
-    exact_rate, checked = arguments.rate(rate), _guarantee(guarantee)
+    exact_rate, checked = arguments.rate(rate), require_guarantee(guarantee)
     if isinstance(checked, ZCDP):
         raise WrongType(
             "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
@@ -192,10 +192,3 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
         inner, start = 1 + rate * (Fraction(exp(epsilon, bits)[1], 1 << bits) - 1), Fraction(0)
     bits = _BITS + 2 * max(0, inner.denominator.bit_length() // 2)
     return min(epsilon, Fraction(up(start + Fraction(log(inner, bits)[1], 1 << bits))))
-
-
-def _guarantee(value: object) -> Guarantee:
-    """Return a guarantee; other values are refused."""
-    if not isinstance(value, Guarantee):
-        raise WrongType("guarantee", "PureDP, ApproxDP or ZCDP", type(value).__name__, "pass a guarantee")
-    return value

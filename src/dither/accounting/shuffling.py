@@ -165,7 +165,7 @@ class Shuffled(Event):
 
     @property
     def zcdp(self) -> Fraction:
-        """Return the rho of the pure epsilon."""
+        """Return the rho of epsilon-DP, ``epsilon tanh(epsilon / 2)``, for the epsilon of one report."""
         return concentrated.pure_rho(self.epsilon)
 
     @property
@@ -174,7 +174,10 @@ class Shuffled(Event):
         return _pair(up(self.epsilon), self.n, self.response_categories, self.distinct, _PAIR_ATOMS)
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """Return the smallest epsilon at this delta, rounded up."""
+        """Return the smallest epsilon at this delta, by the dominating pair with the most losses, rounded up.
+
+        It is at most the epsilon of one report, which holds without a shuffler.
+        """
         pair = _pair(up(self.epsilon), self.n, self.response_categories, self.distinct, _MAX_ATOMS)
         target = float(delta) * (1 - 2.0**-50)
         most = up(self.epsilon)
@@ -208,7 +211,7 @@ class ShufflePair(LossPair):
         self._p, self._q = (np.append(np.cumsum(mass[::-1])[::-1], 0).astype(np.float64) for mass in (p, q))
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return ``P(L > at)`` and ``Q(L > at)``."""
+        """Return ``P(L > l)`` and ``Q(L > l)`` for each loss l in ``at``: the sums of the masses above it."""
         index = np.searchsorted(self._places, at, side="right")
         return np.minimum(self._p[index], 1.0), np.minimum(self._q[index], 1.0)
 

@@ -73,7 +73,7 @@ def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _half_tail(z: Fraction, upper: bool) -> Fraction:
-    """Return a bound on P(N > z) from above or below, for any z."""
+    """Return a bound on P(N > z) for the standard normal law and any z: from above if ``upper``, else from below."""
     low, high = (Fraction(end, 2 * _ONE) for end in normal_tail(abs(z), _BITS))
     if z >= 0:
         return high if upper else low
@@ -192,7 +192,7 @@ def _power_loss(s: Fraction, beta: Fraction, gamma: Fraction) -> float:
     needed = [(b, exponent * (min(b, 0.0) - math.log(s))) for b in (-width, 0.0, width)]
 
     def fits(epsilon: float) -> bool:
-        """Return whether the bound is at most this epsilon for all stretches."""
+        """Return whether the loss is at most ``epsilon`` for scales that differ by e^-beta, 1 or e^beta, in floats."""
         return all(_power_room(b, exponent, epsilon) >= room for b, room in needed)
 
     high = max(1.0, 2 * max(1.0, exponent - 1) * width)
@@ -311,7 +311,7 @@ def _float_scale(kind: str, epsilon: float, delta: float, gamma: float) -> Calla
             return math.exp(max(min(b, 0.0) - _power_room(b, gamma, epsilon) / gamma for b in (-beta, 0.0, beta)))
 
         def fits(s: float) -> bool:
-            """Return whether the bound holds in floats at scale s."""
+            """Return whether noise of scale s keeps the guarantee, by the module's formulas in floats."""
             if kind in POWERS:
                 return all(
                     b + POWERS[kind] * math.log(_largest_ratio(b, math.exp(2 * min(b, 0.0)) / s**2)) <= epsilon
@@ -339,7 +339,7 @@ def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
     first, second = (1 - root) / h, (1 + root) / h
 
     def above(x: float) -> float:
-        """Return P(N > x)."""
+        """Return P(N > x) for the standard normal law, in floats."""
         return 0.5 * math.erfc(x / math.sqrt(2))
 
     return (

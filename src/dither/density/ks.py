@@ -1,35 +1,29 @@
 """The exponential mechanism over data sets, scored by the Kolmogorov-Smirnov distance: drawn exactly, in one
 dimension and on narrow grids of more.
 
-*Statement.* Of all ways z to place k points into V cells, one is released with probability proportional to
-``exp(-epsilon t(z) / 2) / prod c!`` (the c are the numbers of points in the cells: as samples in order, all z have the
-same base weight), ``t(z) = ceil(n KS)``, KS the largest distance between the cumulative shares of data
-and release at the cells' edges. Replacing one of the n records moves n KS, and so t, by at most 1: epsilon-DP
-(Wasserman and Zhou 2010, who leave open how to draw z). Their law has n KS in the exponent; the one drawn here has the
-next integer and differs from it: with n = 5, 3 cells, 4 points and epsilon = 2 a test on 20,000 draws distinguishes
-them.
+*Statement.* Of all ways z to place k points into the V cells of a grid, one is released with probability proportional
+to ``exp(-epsilon t(z) / 2) / prod c!`` (the c are the numbers of points in the cells: as samples in order, all z have
+the same base weight), ``t(z) = ceil(n KS)``, KS the largest difference between the shares of data and release below a
+vertex of the grid. Replacing one of the n records moves n KS, and so t, by at most 1: epsilon-DP (Wasserman and Zhou
+2010, who leave open how to draw z). Their law has n KS in the exponent; the one drawn here has the next integer and
+differs from it: with n = 5, 3 cells, 4 points and epsilon = 2 a test on 20,000 draws distinguishes them.
 
 *How.* With r = exp(-epsilon/2), ``r^t = (1 - r) * sum over T >= t of r^T``: draw a threshold T with probability
-proportional to ``r^T N(T)``, N(T) the weight of all z with t(z) <= T, then z among those. Such z are lattice
-paths 0 <= Z_1 <= ... <= Z_V = k that stay within ``|X_j/n - Z_j/k| <= T/n`` of the data's cumulative counts X,
-with weight ``1 / prod c_j!``; N(T) is the end of a forward recursion over the cells, and a path is drawn
-backwards through it. Thresholds are put into blocks: N is bounded by its value at the block's right end, a path
-drawn there is kept if its own t(z) is at most T, and all starts again otherwise. Blocks are cut until most
-proposals are kept.
+proportional to ``r^T N(T)``, N(T) the weight of all z with t(z) <= T, then z among those. Thresholds are put into
+blocks: N is bounded by its value at the block's right end, a z drawn there is kept if its own t(z) is at most T, and
+all starts again otherwise. Blocks are cut until most proposals are kept.
 
-*Rounding.* The recursion runs on logarithms in floats. Each of its sums is off by a relative ``eta_j`` at most
-(:func:`rounding`), and everything drawn from it is drawn exactly in proportion to those floats
-(:func:`~dither.randomness.exponential_race`). So each z has its weight up to a factor exp(+-eta), eta the sum, the
-ratio of two probabilities up to exp(4 eta), and the mechanism is run at epsilon - 4 eta.
+*Recursion.* The z with t(z) <= T are those whose numbers Z of points below each vertex satisfy ``|X/n - Z/k| <= T/n``,
+X the number of records below it. N(T) is the end of a forward recursion along the first axis, slice by slice, and z is
+drawn backwards through it. Its state is the number of points below each vertex of a slice, summed over the slices
+before: D numbers, for slices of D cells (one on a line), each within ``k X/n -+ k T/n``. The cells of a slice are
+filled one after the other; filling a cell moves all numbers at vertices above it, so a slice takes D convolutions with
+``1/c!``.
 
-*Several dimensions.* The law is the one above: k points in the cells of a grid, one placement z with probability
-proportional to ``exp(-epsilon t(z) / 2) / prod c!``, ``t(z) = ceil(n KS)``, KS the largest difference of the shares of
-data and release below a vertex of the grid.
-
-*How.* As there: a threshold T first, then z with ``t(z) <= T``, uniformly among ordered placements. The recursion goes
-along the first axis, slice by slice. Its state is the number of points below each vertex of a slice, summed over the
-slices before: D numbers, for slices of D cells, each within ``k X/n -+ k T/n``. The cells of a slice are filled one
-after the other; filling a cell moves all numbers at vertices above it, so a slice takes D convolutions with ``1/c!``.
+*Rounding.* The recursion runs on logarithms in floats. Each of its sums, one convolution for each cell, is off by a
+relative ``eta_j`` at most (:func:`rounding`), and everything drawn from it is drawn exactly in proportion to those
+floats (:func:`~dither.randomness.exponential_race`). So each z has its weight up to a factor exp(+-eta), eta the sum,
+the ratio of two probabilities up to exp(4 eta), and the mechanism is run at epsilon - 4 eta.
 
 *Cost.* A slice has up to ``(k + 1)^D`` states, and D is the product of the lengths of all axes but the first. This is
 the obstacle that document 1 calls a practical problem: the profile of a slice is all that has to be remembered, and
@@ -41,9 +35,6 @@ points takes two seconds. Releases whose bound on the states, a function of k an
 is added to delta. Moving one point changes the score by up to n/k, so with one point redrawn at a time Dobrushin's
 condition asks for ``(k - 1) tanh(epsilon n / (4 k)) < 1``, about ``epsilon n < 4``; for epsilon = 1, n = 1000, k = 100
 the left side is 97.7. Rejection from independent proposals takes up to ``exp(epsilon n KS / 2)`` of them.
-
-*Rounding.* Each of the D convolutions of a slice is one of the sums of :func:`dither.density.ks.rounding`; a path is
-drawn slice by slice, backwards, exactly in proportion to floats. So eta has a term for each cell.
 """
 
 from __future__ import annotations
@@ -114,7 +105,10 @@ class Problem:
         return np.rint(np.linalg.inv(self._moved)).astype(np.int64)
 
     def score(self, path: Integers) -> int:
-        """Return ``t(z)`` of cumulative counts at the vertices."""
+        """Return ``t(z) = ceil(n KS)`` of a release with these cumulative counts of points at the vertices.
+
+        ``n KS = max |X - n Z / k|`` over the vertices, where X and Z are the counts of records and of points below.
+        """
         n, k = self.records, self.points
         worst = max(abs(k * int(x) - n * int(z)) for x, z in zip(self.cumulative.flat, path.flat, strict=True))
         return -(-worst // k)

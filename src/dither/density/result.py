@@ -48,7 +48,10 @@ class Density(ComparedByValue):
         return len(self.edges)
 
     def _line(self, question: str) -> tuple[Floats, Floats]:
-        """Return the edges of the bins and the distribution function at them, for one dimension."""
+        """Return the edges of the bins and the distribution function at them; refuse several dimensions.
+
+        ``question`` is what was asked for, for the error.
+        """
         if self.dimensions != 1:
             raise InvalidArgument(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
         cumulative = np.cumsum(self.weights)

@@ -255,7 +255,10 @@ def _lower_part(v: Fraction, gamma: Fraction, bits: int, upper: bool) -> Enclosu
 
 @lru_cache(maxsize=64)
 def _heavy_mass(gamma: Fraction, bits: int) -> Enclosure:
-    """Enclose the integral of ``1 / (1 + z^gamma)`` over z > 0 in two parts, up to 1 and beyond."""
+    """Enclose the integral of ``1 / (1 + z^gamma)`` over z > 0 in units of ``2**-bits``.
+
+    It is computed in two parts, up to 1 and beyond.
+    """
     inner, outer = _lower_part(Fraction(1), gamma, bits, False), _lower_part(Fraction(1), gamma, bits, True)
     return inner[0] + outer[0], inner[1] + outer[1]
 

@@ -93,7 +93,7 @@ class Grid:
 
     @property
     def scale(self) -> float:
-        """Return the number of steps to 1."""
+        """Return ``1 / step``, the number of steps in a distance of 1."""
         return float(1 / self.step)
 
     def sensitivity(self, neighbors: Neighbors) -> int:

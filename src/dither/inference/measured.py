@@ -228,11 +228,11 @@ class Measured:
 
     @property
     def range(self) -> tuple[Array, Array]:
-        """Return the smallest and the largest true values within the error."""
+        """Return ``value - error`` and ``value + error``, between which the true value lies with the confidence."""
         return self.value - self.error, self.value + self.error
 
     def at(self, value: Numbers) -> Measured:
-        """Return the same noise on other numbers."""
+        """Return the given numbers with the noise, error and confidence of this one."""
         return replace(self, value=np.atleast_1d(np.asarray(value, dtype=np.float64)))
 
 
@@ -253,7 +253,10 @@ def measured(values: Sequence[Numbers], laws: Sequence[NoiseLaw], confidence: fl
 
 
 def _points(confidence: float) -> int:
-    """Return the number of points of a sample, a power of two; none where that would be too many."""
+    """Return the number of points of a sample: a power of two with about 51 points beyond the limits.
+
+    0 if more than 2^15 would be needed, for a confidence too near to 1.
+    """
     needed = _POINTS_BEYOND / (1 - confidence)
     return max(_FEWEST_POINTS, 1 << math.ceil(math.log2(needed))) if needed <= _MOST_POINTS else 0
 

@@ -152,7 +152,11 @@ def _possible(
 
 
 def _deviation_error(sums: tuple[Measured, Measured, Measured]) -> Array:
-    """Return the standard error of the sum of squared deviations, divided by n - 1, in units of the sum."""
+    """Return the standard error that the noise gives the sample variance v, times n - 1, for each group.
+
+    ``sums`` are the noisy number n, sum and sum of squares. With m the mean, the gradient of v in these numbers is
+    ``(m^2 - v, -2 m, 1) / (n - 1)``; the covariance of the noise is that of its sample.
+    """
     count, total, squares = sums
     center = total.value / count.value
     spread = (squares.value - total.value * center) / np.maximum(count.value - 1, 1.0)
@@ -266,6 +270,6 @@ def spread_limits(first: Range, second: Range, count: Range, largest: float) -> 
 
 
 def _quotients(numerator: Range, denominator: Range) -> Range:
-    """Return the extremes of a quotient whose denominator is positive."""
+    """Return the smallest and the largest quotient over ranges of a numerator and a positive denominator."""
     (low, high), (least, most) = numerator, denominator
     return low / np.where(np.asarray(low) < 0, least, most), high / np.where(np.asarray(high) < 0, most, least)

@@ -131,7 +131,7 @@ def _of_central(
 
 
 def _positive(square: Array) -> Array:
-    """Return a sum of squares, and NaN where it is not positive."""
+    """Return sums of squares, with NaN in place of those that are not positive."""
     result: Array = np.where(square > 0, square, np.nan)
     return result
 

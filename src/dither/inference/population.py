@@ -120,7 +120,11 @@ def population_mean(
     value = mean(count, total, largest).value
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
-        """Return samples of the mean, with sampling error by Student's law."""
+        """Return samples of the population's mean: the sample's mean without noise, minus ``t(z) sqrt(variance / N)``.
+
+        z is the sampling error, a normal number, and t(z) Student's quantile at its level. With several rows for each
+        person the variance is multiplied by ``cluster``.
+        """
         number = values[0] - noises[0]
         number[number <= 1] = np.nan
         center = np.clip((values[1] - noises[1]) / number, -largest, largest)

@@ -174,7 +174,7 @@ class Total:
     costs: list[Guarantee] = field(default_factory=list, repr=False)
 
     def add(self, guarantee: Guarantee) -> None:
-        """Count one fit."""
+        """Count one fit that cost ``guarantee``."""
         self.fits += 1
         self.costs.append(guarantee)
 
@@ -368,7 +368,7 @@ class PrivateEstimator(BaseEstimator):
         raise AssertionError("each estimator has a twin")
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return the arguments to which the non-private estimator is fitted."""
+        """Return the arguments of the non-private estimator's ``fit``: the rows, for an estimator without labels."""
         return (rows,)
 
     def non_private(self) -> NonPrivate:
@@ -376,7 +376,11 @@ class PrivateEstimator(BaseEstimator):
         return NonPrivate(self)
 
     def read_rows(self, X: Any, *, reset: bool) -> Floats:
-        """Return rows as finite floats; a missing cell counts as the middle of its bounds."""
+        """Return rows as finite floats; a missing cell becomes the middle of its bounds.
+
+        With ``reset``, in a fit, the columns are remembered; otherwise columns that differ from those of the fit are
+        refused.
+        """
         declared = len(self.bounds) if _several(self.bounds) else None
         rows = inputs.table(X, declared)
         check_feature_names(self, X, reset=reset)
@@ -470,7 +474,7 @@ class NonPrivate(BaseEstimator):
         self.estimator = estimator
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit scikit-learn's estimator."""
+        """Fit scikit-learn's estimator to rows and labels clipped to the bounds of the private one, without noise."""
         private = self.estimator
         rows = private.read_rows(X, reset=True)
         clipped_rows = clip(rows, limits_of(private.bounds, rows.shape[1]))
@@ -540,7 +544,7 @@ def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
 
 
 def _middle(bounds: Any, columns: int) -> Floats:
-    """Return the middle of each column's bounds, which replaces missing cells."""
+    """Return the middle of each column's bounds, a public number that replaces missing cells."""
     lower, upper = limits_of(bounds, columns)
     return (lower + upper) / 2
 
@@ -655,6 +659,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return the arguments to which the non-private estimator is fitted: rows with a known class."""
+        """Return the arguments of the non-private estimator's ``fit``: rows and labels of records of a known class."""
         codes, classes = self._labels(y, len(rows))
         return rows[codes >= 0], classes[codes[codes >= 0]]

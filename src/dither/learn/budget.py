@@ -51,7 +51,7 @@ _MIN_EXPONENT = -900  # numbers below 2^-900 are 0: powers of two beyond would n
 
 
 def row_norms(rows: Floats, order: int = 2) -> Floats:
-    """Return the l2 norm of each row, or its l1 norm."""
+    """Return the norm of each row: l2 for ``order`` 2 and l1 for 1, summed in the order of the columns."""
     result = np.zeros(len(rows))
     for start in range(0, len(rows), _NORM_ROWS):
         total = result[start : start + _NORM_ROWS]
@@ -61,7 +61,7 @@ def row_norms(rows: Floats, order: int = 2) -> Floats:
 
 
 def row_sums(values: Floats) -> Floats:
-    """Return the sum of each row."""
+    """Return the sum of each row, added in the order of the columns, so that no row affects another's rounding."""
     result = np.zeros(len(values))
     for column in values.T:
         result += column
@@ -208,7 +208,7 @@ class GaussianBudget(Stateful):
         return [self._noisy(sums, exactly(sensitivity) * factor, weight) for sums, sensitivity in parts]
 
     def _noisy(self, sums: NDArray[Any], sensitivity: Fraction, weight: Fraction) -> Floats:
-        """Return sums of whole numbers with exact noise for this sensitivity and share."""
+        """Return exact sums with noise for this sensitivity and this share (``weight``) of the budget, as floats."""
         mechanism = self._mechanisms.get((sensitivity, weight))
         if mechanism is None:
             ratio: Any = self._ratio(weight)
@@ -253,7 +253,7 @@ def quantized(
 
 
 def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
-    """Return the sum of ``add(block)``, integers below 2^53, over blocks of rows."""
+    """Return the sum of ``add(block)`` over blocks of 2^14 rows, where ``add`` returns integers below 2^53."""
     if rows.shape[0] >= _MAX_ROWS:
         raise InvalidData("rows", "fewer than 2^31 rows", "more", "use a sample of them")
     blocks = (add(rows[start : start + _ROWS]) for start in range(0, max(rows.shape[0], 1), _ROWS))
@@ -360,7 +360,7 @@ def noisy_moments(values: Floats, count: float, budget: GaussianBudget, share: f
     norm = 1.5 * columns if budget.pure else math.sqrt(1.25 * columns)
 
     def both(part: Floats) -> Floats:
-        """Return the sums of values and of squares minus 1/2, of a block of rows in whole numbers."""
+        """Return the sums of x and of ``x^2 - 1/2`` over a block of rows, in whole numbers."""
         inside = np.clip(part, -1.0, 1.0)
         whole, _ = quantized(np.hstack([inside, inside * inside - 0.5]), norm, VECTOR_BITS, budget.order, _NONE)
         return np.asarray(whole.sum(axis=0))

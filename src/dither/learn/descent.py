@@ -226,7 +226,7 @@ class NoisyDescent:
 
     @property
     def mechanism(self) -> Gaussian:
-        """Return the noise of one step."""
+        """Return the Gaussian mechanism of one step, for integer sums of sensitivity ``GRADIENT_SENSITIVITY``."""
         multiplier = decimal(self.noise_multiplier, "noise_multiplier")
         return Gaussian(
             GRADIENT_SENSITIVITY, rho=cast(float, 1 / (2 * multiplier * multiplier))

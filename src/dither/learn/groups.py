@@ -421,9 +421,10 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
 def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
     """Return ``size`` centers of clusters, and the number of Lloyd's steps taken, for the whole ``budget``.
 
-    ``points_in_cube`` are the rows, with features scaled to between -1 and 1. The rules are those of the module, under
-    "Private k-means"; where the noise is larger than the data's spread, all centers are the noisy mean and there are 0
-    steps.
+    ``points_in_cube`` are the rows, with features scaled to between -1 and 1. Count, mean, clipping norm and covariance
+    are released first, with the shares of the module ("Private k-means"). Rows are projected on the principal axes
+    above the noise, centers start from a normal law with these variances, and Lloyd's steps use what is left. Where the
+    noise is larger than the data's spread, all centers are the noisy mean and there are 0 steps.
     """
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)

@@ -221,7 +221,7 @@ def together(X: Any) -> tuple[int, Any]:
 
 
 def _names(X: Any) -> list[Any]:
-    """Return the column names of a frame."""
+    """Return the column names of a frame of pandas, Polars or Arrow."""
     return list(X.column_names if hasattr(X, "column_names") else X.columns)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -108,18 +108,28 @@ class _Steps:
         return noisy[:, 0] / self.factors.steps_to_one(clip, 1)
 
 
-def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tuple[float, Floats, str]:
-    """Return intercept and weights of the least squares of v on x, both within [-1, 1], and the method that was used.
+class LinearFit(NamedTuple):
+    """A linear model ``intercept + x weights``, fitted with noise."""
 
-    ``penalty`` is that of the square of each weight. All of the budget is spent.
+    intercept: float
+    weights: Floats
+    method: str
+    """``"descent"`` or ``"newton"``: how it was fitted."""
+
+
+def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> LinearFit:
+    """Return the noisy least squares fit of the labels ``v`` on the features ``x``, both scaled to within [-1, 1].
+
+    ``penalty`` is the ridge penalty on the square of each weight. The whole ``budget`` is spent: 2 % on a count of the
+    records, which decides between descent (few records) and Newton's method, and the rest on that.
     """
     count = noisy_count(x, budget, _COUNT_SHARE)
     if count < _NEWTON_COUNT_RATIO * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _MIN_NEWTON_FEATURES):
         count = (_COUNT_SHARE * count + _SECOND_COUNT_SHARE * noisy_count(x, budget, _SECOND_COUNT_SHARE)) / (
             _COUNT_SHARE + _SECOND_COUNT_SHARE
         )
-        return (*_descent(x, v, penalty, count, budget), "descent")
-    return (*_newton(x, v, penalty, count, budget), "newton")
+        return LinearFit(*_descent(x, v, penalty, count, budget), "descent")
+    return LinearFit(*_newton(x, v, penalty, count, budget), "newton")
 
 
 def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
@@ -286,7 +296,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return (np.clip(result, low, high),)
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return the arguments to which the non-private estimator is fitted."""
+        """Return the arguments of the non-private estimator's ``fit``: the rows, and the labels clipped to bounds."""
         return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:

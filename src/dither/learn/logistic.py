@@ -153,7 +153,7 @@ class LogisticRegression(PrivateClassifier):
         return {"coef_": coef, "intercept_": weights[-1] * one - coef @ origin}
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the score of each class; for two classes, of the second."""
+        """Return the linear score ``X coef + intercept`` of each class; for two classes, of the second one only."""
         rows = self._rows(X)
         scores = rows @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
@@ -259,7 +259,7 @@ class _Records:
 
     @property
     def zeros(self) -> Floats:
-        """Return the initial coefficients, a column for each score."""
+        """Return coefficients of 0, the first iterate: a vector, or a column for each score if there are several."""
         columns = self.features.shape[1]
         return np.zeros(columns) if self.scores == 1 else np.zeros((columns, self.scores))
 

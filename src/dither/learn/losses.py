@@ -159,16 +159,16 @@ class Logistic(Loss):
         return 0.25
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """Return the negative logarithm of the probability of y."""
+        """Return ``ln(1 + exp(score)) - y score``, the negative logarithm of the probability of y."""
         return np.asarray(np.logaddexp(0, scores) - y * scores)
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """Return the probability of 1, less y."""
+        """Return ``1 / (1 + exp(-score)) - y``, the predicted probability of 1 less y."""
         return _sigmoid(scores) - y
 
 
 def softmax(scores: Floats) -> Floats:
-    """Return the probabilities of the classes, one row for each example."""
+    """Return ``exp(score) / sum exp(score)``: the probabilities of the classes, a row for each example."""
     out = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(out / row_sums(out)[:, np.newaxis])
 
@@ -188,7 +188,7 @@ class Multinomial(Loss):
         return 0.5
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """Return the negative logarithm of the probability of the class."""
+        """Return ``-ln softmax(scores)[y]`` of each example; 0 for a row of zeros in y, which has no class."""
         high = scores.max(axis=1, keepdims=True)
         shifted = scores - high
         return np.asarray(np.log(np.exp(shifted).sum(axis=1)) * y.sum(axis=1) - (shifted * y).sum(axis=1))
@@ -224,7 +224,7 @@ class SmoothHinge(_Bent):
         return 1 / self.width
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """Return 0, then a parabola, then a line, as the margin falls."""
+        """Return the loss: 0 for a margin from 1 on, ``(1 - m)^2 / (2 width)`` down to ``1 - width``, then a line."""
         short = 1 - (2 * y - 1) * scores
         clipped = np.clip(short, 0, self.width)
         return clipped**2 / (2 * self.width) + np.maximum(short - self.width, 0)
@@ -249,7 +249,7 @@ class Huber(_Bent):
         return 1.0
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """Return half the square, then a line."""
+        """Return ``r^2 / 2`` for an error r of at most ``width``, and ``width (r - width / 2)`` beyond."""
         residuals = np.abs(scores - y)
         return np.where(residuals <= self.width, residuals**2 / 2, self.width * (residuals - self.width / 2))
 

@@ -121,11 +121,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
         }
 
     def transform(self, X: Any) -> Floats:
-        """Return the coordinates of the rows, not clipped, along the components."""
+        """Return the coordinates of the rows, not clipped, along the components: ``(X - mean_) components_'``."""
         return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return the rows with these coordinates along the components."""
+        """Return the rows with these coordinates along the components: ``X components_ + mean_``."""
         return np.asarray(filled(table(X, len(self.components_)), 0.0) @ self.components_ + self.mean_)
 
     @property

@@ -85,7 +85,10 @@ def inside_probability(epsilon: Fraction, size: int, total: int, bits: int) -> E
 
 
 def inside_float(epsilon: float, size: float, total: float) -> float:
-    """Return the probability that :func:`inside_probability` encloses, as a float."""
+    """Return ``s / (s + (K - s) exp(-epsilon))`` as a float, with s = ``size`` and K = ``total``.
+
+    It is the probability of a report in the set of s of the K reports that the sender's category prefers.
+    """
     return size / (size + (total - size) * math.exp(-epsilon))
 
 
@@ -106,13 +109,13 @@ def index_bytes(high: int) -> int:
 
 
 def pack_indices(indices: NDArray[Any], high: int) -> Records:
-    """Return a record for each integer below ``high``."""
+    """Return records, rows of bytes, with one integer below ``high`` each, little-endian."""
     size = index_bytes(high)
     return np.ascontiguousarray(indices.astype(f"<u{size}")).view(np.uint8).reshape(-1, size)
 
 
 def unpack_indices(records: Records, high: int) -> NDArray[Any]:
-    """Return the integer of each record."""
+    """Return the integer of each record made by :func:`pack_indices` with the same ``high``."""
     return np.ascontiguousarray(records.view(f"<u{index_bytes(high)}")[:, 0])
 
 
@@ -143,15 +146,15 @@ class IndexProtocol(LocalProtocol[Result]):
         return (self.report_count - 1).bit_length()
 
     def pack(self, reports: NDArray[Any]) -> Records:
-        """Return the records of these reports."""
+        """Return reports, given as integers, as records: rows of bytes, little-endian."""
         return pack_indices(reports, self.report_count)
 
     def unpack(self, records: Records) -> NDArray[Any]:
-        """Return the reports of these records."""
+        """Return the reports in records as integers; the inverse of :meth:`pack`."""
         return unpack_indices(records, self.report_count)
 
     def check_records(self, records: Records) -> None:
-        """Refuse numbers that are no report."""
+        """Refuse records whose integer is no report of this protocol."""
         refuse_index(self.unpack(records), self.report_count)
 
     def new_tally(self) -> Tally:
@@ -159,7 +162,7 @@ class IndexProtocol(LocalProtocol[Result]):
         return np.zeros(self.report_count, dtype=np.int64)
 
     def tally(self, tally: Tally, records: Records) -> None:
-        """Count the reports."""
+        """Add to the tally, in place, how often each report occurs in the records."""
         tally += np.bincount(self.unpack(records), minlength=tally.size)
 
 
@@ -266,5 +269,5 @@ class BitProtocol(PureProtocol):
         return np.zeros(self.category_count, dtype=np.int64)
 
     def tally(self, tally: Tally, records: Records) -> None:
-        """Add up the bits of each category."""
+        """Add to the tally, in place, the number of records with a 1 in the bit of each category."""
         tally += count_bits(records)[: tally.size]

@@ -244,7 +244,10 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return _points(q, t - 1)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of p times ``2**bits``."""
+        """Enclose p, the probability of a point on the sender's hyperplane, in whole multiples of ``2**-bits``.
+
+        With s points on a hyperplane of K in all, ``p = s e^epsilon / (s e^epsilon + K - s)``.
+        """
         return inside_probability(self.exact_epsilon, self.hyperplane_size, self.report_count, bits)
 
     @property
@@ -438,7 +441,11 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
 
 @lru_cache(maxsize=64)
 def _best_range(epsilon: float) -> int:
-    """Return the prime power g at which the variance of local hashing is smallest."""
+    """Return the prime power g up to 64 at which the variance of local hashing is smallest.
+
+    n times the variance of a rare category is ``(e^epsilon - 1 + g)^2 / ((e^epsilon - 1)^2 (g - 1))``, so the smallest
+    ``(e^epsilon - 1 + g)^2 / (g - 1)`` is taken.
+    """
     growth = math.expm1(epsilon)
     choices = [g for g in range(2, _MAX_RANGE + 1) if prime_power(g) is not None]
     return min(choices, key=lambda g: (growth + g) ** 2 / (g - 1))

@@ -92,7 +92,10 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return self.blocks * self.order
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of p times ``2**bits``."""
+        """Enclose p, the probability of a point that the sender prefers, in whole multiples of ``2**-bits``.
+
+        A category prefers one of the 2 B halves of blocks, so ``p = e^epsilon / (e^epsilon + 2 B - 1)``.
+        """
         return inside_probability(self.exact_epsilon, 1, 2 * self.blocks, bits)
 
     @property
@@ -170,7 +173,10 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     @property
     def _strength(self) -> float:
-        """Return the mean contribution of a sender to its category: p - (1 - p) / (2 B - 1)."""
+        """Return ``p - (1 - p) / (2 B - 1)``, a sender's mean contribution to the difference of its block's halves.
+
+        p is the probability of the preferred half, and each of the other 2 B - 1 halves has the same probability.
+        """
         return self.probability - (1 - self.probability) / (2 * self.blocks - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
@@ -194,7 +200,10 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
 
 def _order(k: int, blocks: int) -> int:
-    """Return the smallest power of two b with blocks * (b - 1) >= k."""
+    """Return the order b of the Hadamard matrices: the smallest power of two with ``blocks (b - 1) >= k``.
+
+    Row 0 of a Hadamard matrix is constant, so each of the ``blocks`` matrices serves b - 1 of the k categories.
+    """
     return 1 << max(1, (-(-k // blocks)).bit_length())
 
 

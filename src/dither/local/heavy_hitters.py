@@ -314,7 +314,10 @@ class HeavyHitterSearch:
         return list(self._hits)
 
     def _prefix(self, code: int) -> bytes:
-        """Return the prefix that a code of this round stands for."""
+        """Return the prefix of a code of this round: that of an earlier round and the byte ``code % 256``.
+
+        In the first round the code is the number whose bytes are the prefix.
+        """
         head, last = divmod(code, 256)
         if self.round:
             return self.prefixes[head] + bytes([last])

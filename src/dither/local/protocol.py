@@ -221,7 +221,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @property
     def epsilon_on_the_wire(self) -> float:
-        """Return epsilon as a float, rounded up."""
+        """Return epsilon as a float, rounded up, as it is written into the header of a batch."""
         return up(self.exact_epsilon)
 
     @property
@@ -246,7 +246,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def new_tally(self) -> Tally:
-        """Return the sums of a server before the first report."""
+        """Return the empty sums of a server, before the first report; their form depends on the protocol."""
 
     @abstractmethod
     def tally(self, tally: Tally, records: Records) -> None:
@@ -295,7 +295,10 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
 
 
 def refuse_choice(categories: Any, what: str) -> None:
-    """Refuse categories where an estimate has none to choose."""
+    """Refuse ``categories`` that were asked for where an estimate is about no categories.
+
+    ``what`` says what is estimated, for the error.
+    """
     if categories is not None:
         raise InvalidArgument("categories", f"none: {what}", "some", "leave them out")
 

@@ -188,7 +188,7 @@ class Sketch(FrequencyProtocol):
         return all_numbers(self.categories)
 
     def columns(self, codes: Codes, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the columns of codes in rows, for arrays that broadcast against each other."""
+        """Return the column of each code in its row, by the keyed hash; the arrays broadcast against each other."""
         return hash_columns(codes.view(np.uint64), rows, self.key, self.rows, self.width)
 
     @abstractmethod
@@ -206,8 +206,8 @@ class Sketch(FrequencyProtocol):
     def pair_statistic(self, block: Tally, n: int) -> float:
         """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        For each row it is the probability that two random people have equal columns, minus 1/m, that of a collision of
-        different values; averaged over the key it is ``F (1 - 1/m)``.
+        F is the probability that two people have equal values, and m the number of columns. For each row it estimates
+        the probability that two people have equal columns, less 1/m, that of a collision of different values.
         """
 
     def row_sums(self, tally: Tally, codes: Codes) -> Floats:
@@ -265,7 +265,7 @@ class Sketch(FrequencyProtocol):
 
 
 def _numbers(values: Iterable[Any], name: str) -> Codes:
-    """Return the number of each value, as 64-bit codes."""
+    """Return the 64-bit number X of each value (:func:`value_number`), read as a signed integer."""
     return np.array([value_number(value, name) for value in values], dtype=np.uint64).view(np.int64)
 
 
@@ -413,9 +413,10 @@ class CountMeanSketch(Sketch):
         return (sums / n - q) / (p - q)
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block`` (see :class:`Sketch`).
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        It is computed from the squared deviations of each row's counts from their mean.
+        F is the probability that two people have equal values, and m the number of columns. The estimate is computed
+        from the squared deviations of each row's counts from their mean.
 
         Deviations do not depend on the number of reports in the row. Two reports of one row add ``(p - q)^2 (1 - 1/m)``
         where their columns are equal and ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its
@@ -435,7 +436,12 @@ class CountMeanSketch(Sketch):
         return self.encoding.report_range * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """Return the variance of an estimated share among n people, without that of collisions."""
+        """Return the variance of an estimated share among ``n`` people, without that of collisions.
+
+        With f the share and ``r = p/m + q (1 - 1/m)``, the probability of a 1 in the column of a different value, it is
+        ``(f p (1 - p) + (1 - f) r (1 - r)) / (n (p - q)^2)`` times ``(m / (m - 1))^2`` for the correction of
+        collisions.
+        """
         p, q = self.encoding.support
         m = self.width
         other = p / m + q * (1 - 1 / m)
@@ -493,12 +499,12 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return cls(epsilon, categories, rows=1024, width=32768, key=key)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of the probability of the true sign, times ``2**bits``."""
+        """Enclose the probability of the true sign, ``e^epsilon / (e^epsilon + 1)``, in units of ``2**-bits``."""
         return inside_probability(self.exact_epsilon, 1, 2, bits)
 
     @property
     def report_count(self) -> int:
-        """Return the number of possible reports, 2 R m."""
+        """Return the number of possible reports: two signs for each row and coordinate."""
         return 2 * self.rows * self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -514,12 +520,12 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return np.zeros((self.rows, self.width), dtype=np.int32)
 
     def tally(self, tally: Tally, records: Records) -> None:
-        """Add up the signs."""
+        """Add to the tally, in place, 1 or -1 for the sign of each record at its row and coordinate."""
         reports = self.unpack(records)
         np.add.at(tally.reshape(-1), reports >> 1, 1 - 2 * (reports & 1).astype(np.int32))
 
     def cells(self, block: Tally) -> Tally:
-        """Return a Hadamard transform of each row."""
+        """Return the Hadamard transform of each row, which adds up the signs of each column."""
         return hadamard_transform(block)
 
     def matched(self, sums: Floats, n: int) -> Floats:
@@ -527,9 +533,10 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block`` (see :class:`Sketch`).
+        """Return an unbiased estimate of ``F (1 - 1/m)`` summed over the rows of ``block``, from ``n`` reports.
 
-        It is computed from the squared sums of all coordinates but the first, whose sign is equal for all columns.
+        F is the probability that two people have equal values, and m the number of columns. The estimate is computed
+        from the squared sums of all coordinates but the first, whose sign is equal for all columns.
 
         Two reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t =
         tanh(epsilon/2) where their columns are equal and ``-t^2 / m`` otherwise; a single report adds 1.
@@ -550,7 +557,11 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return 2 / math.tanh(float(self.epsilon) / 2) * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """Return the variance of an estimated share among n people, without that of collisions."""
+        """Return the variance of an estimated share among ``n`` people, without that of collisions.
+
+        With f the share and ``t = tanh(epsilon / 2)`` it is ``(1/t^2 - f - (1 - f) / m^2) / n`` times ``(m / (m -
+        1))^2`` for the correction of collisions.
+        """
         strength, m = math.tanh(float(self.epsilon) / 2), self.width
         spread = 1 / strength**2 - share - (1 - share) / m**2
         return spread / arguments.whole(n, "n") * (m / (m - 1)) ** 2

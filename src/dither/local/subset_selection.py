@@ -67,7 +67,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def support(self) -> tuple[float, float]:
-        """Return the probabilities of reporting a category for people who have it, and for others."""
+        """Return (p, q): the probabilities of reporting a category for people who have it, and for all others."""
         return design_support(float(self.epsilon), 1, self.category_count, 0)
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -85,11 +85,11 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def report_count(self) -> int:
-        """Return the number of possible reports."""
+        """Return the number of possible reports, which are the categories."""
         return self.category_count
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of the probability of reporting the truth, times ``2**bits``."""
+        """Enclose the probability of the truth, ``e^epsilon / (e^epsilon + k - 1)``, in units of ``2**-bits``."""
         return inside_probability(self.exact_epsilon, 1, self.category_count, bits)
 
 
@@ -123,7 +123,10 @@ class SubsetSelection(BitProtocol):
 
     @property
     def subset_size(self) -> int:
-        """Return the number w of categories in a report."""
+        """Return ``w = round(k / (e^epsilon + 1))``, at least 1: the number of categories in a report.
+
+        It has the smallest variance in the worst case over distributions (Ye and Barg 2018).
+        """
         return max(1, round(self.category_count / (math.exp(float(self.epsilon)) + 1)))
 
     @property
@@ -134,7 +137,10 @@ class SubsetSelection(BitProtocol):
         return p, (p * (w - 1) + (1 - p) * w) / (k - 1)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of p times ``2**bits``."""
+        """Enclose p, the probability that the set contains the sender's category, in units of ``2**-bits``.
+
+        With sets of w of k categories it is ``w e^epsilon / (w e^epsilon + k - w)``.
+        """
         return inside_probability(self.exact_epsilon, self.subset_size, self.category_count, bits)
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -248,7 +254,10 @@ class UnaryEncoding(BitProtocol):
         return (0.5 if self.optimized else 1 / (1 + math.exp(-float(self.flip_epsilon)))), q
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of p times ``2**bits``."""
+        """Enclose p, the probability of a 1 for the sender's category, in units of ``2**-bits``.
+
+        It is 1/2 in the optimized form and ``e^(epsilon/2) / (e^(epsilon/2) + 1)`` in the symmetric one.
+        """
         if self.optimized:
             return 1 << bits - 1, 1 << bits - 1
         return inside_probability(self.flip_epsilon, 1, 2, bits)

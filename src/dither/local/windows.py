@@ -58,7 +58,7 @@ def numbers_within(values: object, bounds: tuple[int | float, int | float], name
 
 
 def bounds_parameters(bounds: tuple[int | float, int | float]) -> dict[str, object]:
-    """Return the bounds as parameters of the byte format."""
+    """Return the bounds as exact rationals by name, for the canonical parameters."""
     return {"low": Fraction(bounds[0]), "high": Fraction(bounds[1])}
 
 
@@ -208,7 +208,7 @@ class Mean(IndexProtocol[LocalMean]):
 
     @property
     def chosen(self) -> str:
-        """Return the method in use."""
+        """Return the name of the method in use; for ``"best"`` it is duchi or hybrid, by epsilon."""
         if self.method != "best":
             return self.method
         return "duchi" if self.window_rate == 0 else "hybrid"
@@ -577,7 +577,11 @@ def _square_wave(bins: int, epsilon: Fraction) -> Windows:
 
 @lru_cache(maxsize=8)
 def _inverse(windows: Windows) -> Floats:
-    """Return the matrix that turns shares of reports into unbiased shares of bins."""
+    """Return the matrix that turns shares of reports into unbiased shares of bins, by weighted least squares.
+
+    With A the law of the reports (a row for each bin) and W the inverse of their mean probabilities, it is ``(A W
+    A')^-1 A W``.
+    """
     law = windows.law()
     weights = 1 / law.mean(axis=0)
     result: Floats = np.linalg.solve((law * weights) @ law.T, law * weights)

@@ -168,7 +168,7 @@ class Additive(ReleasesNumbers):
         )
 
     def _unit_variance(self, law: Any) -> float:
-        """Return the variance of the standard law."""
+        """Return the variance of the standard law ``law``, before it is multiplied by the scale."""
         raise AssertionError("each mechanism knows the variance of its standard law")
 
     def _release(self, value: Any, source: Source | None) -> Any:
@@ -230,7 +230,7 @@ class Additive(ReleasesNumbers):
         return draw_one(self._laws[i], self._scales[i] / step, source, float(offset), offset) * step - rest
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
-        """Draw noise for integers: the real noise, rounded."""
+        """Draw integer noise for each of ``xs`` of a joint mechanism: the real noise, rounded."""
         return integer_steps(self._laws[0], self._scales[0], xs.size, source)
 
     def _one_by_one(self) -> bool:
@@ -292,7 +292,7 @@ class Additive(ReleasesNumbers):
 
 
 def _one_or_all(result: Sequence[float]) -> PerCoordinate:
-    """Return the one number of a sequence, or all as a tuple."""
+    """Return the single element of a sequence of one, and otherwise all elements as a tuple."""
     return result[0] if len(result) == 1 else tuple(result)
 
 
@@ -312,7 +312,7 @@ def coordinates_of(value: object) -> tuple[Fraction, ...]:
 
 
 def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
-    """Return budget shares that add up to 1: ``split`` as given, or in proportion to ``optimal``.
+    """Return shares of a budget that add up to 1 exactly, in proportion to ``split``, or to ``optimal`` if it is None.
 
     >>> shares([1, 3], [0.5, 0.5])
     (Fraction(1, 4), Fraction(3, 4))

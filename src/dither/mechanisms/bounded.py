@@ -66,7 +66,7 @@ class TruncatedLaplace:
         return math.log(max(below + (1 - u) * mass, 1e-300)), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose P(Z > z)."""
+        """Enclose P(Z > z) in units of ``2**-bits``; z is measured from the value, in scales."""
         value, lower, upper, scale = (Fraction(end) for end in self._ends)
         return truncated_tail(z, (lower - value) / scale, (upper - value) / scale, bits)
 
@@ -266,7 +266,7 @@ class BoundedLaplace(ReleasesNumbers):
 
     @cached_property
     def integer_scale(self) -> float:
-        """Return the fixed point b for integers, whose limits are half a step wider."""
+        """Return the scale of the noise on integers: the smallest that is private for limits half a step wider."""
         width = Fraction(math.floor(self.upper) - math.ceil(self.lower) + 1)
         exact_sensitivity = min(arguments.sensitivity(self.sensitivity), width)
         return _fixed_point(exact_sensitivity, width, self._allowed)
@@ -296,7 +296,7 @@ def _fixed_point(sensitivity: Fraction, width: Fraction, max_loss: Fraction) -> 
     s, w, target = float(sensitivity), float(width), float(max_loss)
 
     def floats(b: float) -> float:
-        """Return the privacy loss at scale b, in floats."""
+        """Return the largest privacy loss at scale b, in floats; the formula is that of :func:`_loss`."""
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 

@@ -126,7 +126,7 @@ class ContinuousExponential(SelectionMechanism):
         heap: list[tuple[float, int, _Cell]] = []
 
         def put(cell: _Cell) -> None:
-            """Add a cell to the finished ones if its weight is nearly constant, and to the heap otherwise."""
+            """Add a cell to the finished ones if its weight varies by at most a factor of e, else to the heap."""
             nonlocal heaviest_finished
             ends = low + cell.first * step, low + (cell.first + cell.points - 1) * step
             weight = math.log(cell.points) - float(min((best - cell.top) * self.rate, _FAR))

@@ -96,10 +96,13 @@ def _law_density(law: Law, z: float) -> float:
 
 
 def _bounded(mechanism: BoundedLaplace, z: float, value: float) -> float:
-    """Return the density of bounded Laplace noise at z around ``value``."""
+    """Return the density at z of the release of ``value`` with bounded Laplace noise; 0 outside of the limits.
+
+    It is ``exp(-|z - q| / b) / (2 b C)``, q the value clipped to the limits and C the mass of the law between them.
+    """
     low, high, scale = float(mechanism.lower), float(mechanism.upper), mechanism.scale
     if not low <= z <= high:
         return 0.0
-    place = min(max(value, low), high)
-    mass = 1 - (math.exp(-(place - low) / scale) + math.exp(-(high - place) / scale)) / 2
-    return math.exp(-abs(z - place) / scale) / (2 * scale * mass)
+    clipped = min(max(value, low), high)
+    mass = 1 - (math.exp(-(clipped - low) / scale) + math.exp(-(high - clipped) / scale)) / 2
+    return math.exp(-abs(z - clipped) / scale) / (2 * scale * mass)

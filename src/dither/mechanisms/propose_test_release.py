@@ -67,7 +67,9 @@ class ProposeTestRelease(Pictured):
 
     @property
     def threshold(self) -> int:
-        """Return the noisy distance that must be exceeded.
+        """Return ``ceil(ln(1/delta) / (epsilon/2))``, which the noisy distance must exceed for an answer.
+
+        Noise on a distance of 0 exceeds it with probability below delta.
 
         >>> ProposeTestRelease(1, 1, 1e-6).threshold
         28

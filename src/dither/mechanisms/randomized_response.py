@@ -326,7 +326,10 @@ class RandomizedResponse(Pictured):
         return report if isinstance(self.categories, int) else self.categories[report]
 
     def _reports(self, labels: Any, source: Source) -> list[Any]:
-        """Draw a report for each label, as a label or a number."""
+        """Draw a report for each label: its category with probability p, otherwise another one, uniformly.
+
+        What is no category is replaced by a uniform one first. Reports are labels if labels were named, else numbers.
+        """
         codes = self._encode(labels)
         unknown = np.flatnonzero(codes < 0)
         codes[unknown] = uniform_integers(self.category_count, unknown.size, source).astype(np.int64)

@@ -207,7 +207,7 @@ class SmoothNoise(Pictured):
 
     @property
     def law(self) -> Law:
-        """Return the standard law of Z.
+        """Return the standard law of the noise, before it is multiplied by the scale and the smooth sensitivity.
 
         >>> SmoothNoise("laplace", epsilon=1, delta=1e-6).law.symmetric
         True

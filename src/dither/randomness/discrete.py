@@ -189,7 +189,7 @@ MIN_SCALE = 2.0**-20
 
 
 def check_scale(scale: float) -> float:
-    """Refuse a scale for which the integer samplers are not made.
+    """Return ``scale``; refuse one outside of 2^-20 to 2^56, for which the integer samplers are not proved.
 
     >>> check_scale(10.0)
     10.0
@@ -216,7 +216,7 @@ def geometric(scale: float, count: int, source: Source) -> Integers:
 
 
 def _floor_geometric(scale: float, count: int, source: Source) -> Integers:
-    """Draw integers by rounding ``scale`` times an exponential variable down."""
+    """Draw integers with ``P(K >= k) = exp(-k / scale)``: ``scale`` times an exponential variable, rounded down."""
     return to_int64(draw(Exponential(), scale, count, source, -0.5))
 
 
@@ -262,13 +262,13 @@ class DiscreteLaplace:
 
     @cached_property
     def _offset(self) -> float:
-        """Return ``ln cosh(h)`` with h = 1 / (2 scale)."""
+        """Return ``ln cosh(h)`` with h = 1 / (2 scale), the constant by which the law differs from the exponential."""
         half = 0.5 / self.scale
         return half + math.log1p(math.exp(-2 * half)) - math.log(2)
 
     @cached_property
     def error(self) -> float:
-        """Return the error of the exponential law plus that of the constant."""
+        """Return a bound on the error of a quantile in floats: that of the logarithm plus that of the constant."""
         return 2.0**-41 + self._offset * 2.0**-45
 
     def quantile(self, u: Floats) -> None:

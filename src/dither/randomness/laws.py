@@ -72,13 +72,13 @@ class Law(Protocol):
         """Return the bound on ``|quantile(u) - Q(U)|``, where ``quantile`` does not return its own."""
 
     def quantile(self, u: Floats) -> Floats | None:
-        """Replace u by z in place; a bound on the error of each element may be returned."""
+        """Replace tail probabilities u by quantiles z in place; return a bound on each error, or None for ``error``."""
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """Return one z and its error bound (``inf`` where none is known)."""
+        """Return the quantile z of one tail probability and a bound on its error, ``inf`` where none is known."""
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose the tail at z times ``2**bits``; 1 for z <= 0 where the law is symmetric."""
+        """Enclose P(|Z| > z), or P(Z > z) if the law is one-sided, in units of ``2**-bits``."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ class Exponential:
     error = 2.0**-41
 
     def quantile(self, u: Floats) -> None:
-        """Replace u by -ln u in place."""
+        """Replace each u, a tail probability, by its quantile ``-ln u``, in place."""
         np.log(u, out=u)
         np.negative(u, out=u)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """Return -ln u and its error bound."""
+        """Return the quantile ``-ln u`` of a tail probability, and the bound on its error in floats."""
         return -math.log(u), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose exp(-z)."""
+        """Enclose the tail ``exp(-z)`` in units of ``2**-bits``; 1 for z <= 0."""
         return exp_neg(max(z, Fraction(0)), bits)
 
 
@@ -126,7 +126,7 @@ class Gumbel:
     error = 2.0**-40
 
     def quantile(self, u: Floats) -> None:
-        """Replace u by -ln(-ln(1 - u)) in place."""
+        """Replace each u, a tail probability, by its quantile ``-ln(-ln(1 - u))``, in place."""
         np.negative(u, out=u)
         np.log1p(u, out=u)
         np.negative(u, out=u)
@@ -134,11 +134,11 @@ class Gumbel:
         np.negative(u, out=u)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """Return -ln(-ln(1 - u)) and its error bound."""
+        """Return the quantile ``-ln(-ln(1 - u))`` of a tail probability, and the bound on its error in floats."""
         return -math.log(-math.log1p(-min(u, 1 - 2.0**-53))), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose 1 - exp(-exp(-z))."""
+        """Enclose the tail ``P(Z > z) = 1 - exp(-exp(-z))`` in units of ``2**-bits``."""
         return gumbel_tail(z, bits)
 
 
@@ -174,7 +174,7 @@ class Staircase:
 
     @cached_property
     def error(self) -> float:
-        """Return 2^-40 / (1 - s)."""
+        """Return the bound ``2^-40 / (1 - exp(-epsilon))`` on the error of a quantile computed in floats."""
         return -(2.0**-40) / math.expm1(-float(self.epsilon))
 
     def quantile(self, u: Floats) -> None:
@@ -309,7 +309,7 @@ class HeavyTail:
         return float(z[0]), float(error[0])
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose the tail by the hypergeometric series."""
+        """Enclose P(|Z| > z) in units of ``2**-bits``, by the hypergeometric series."""
         return heavy_tail(z, self.gamma, bits)
 
 
@@ -470,5 +470,5 @@ class Normal:
         return c0 + d * (c1 + d * (c2 + d * (c3 + d * c4))), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose P(|N| > z)."""
+        """Enclose P(|N| > z) for the standard normal law in units of ``2**-bits``."""
         return normal_tail(z, bits)

@@ -86,7 +86,7 @@ class Variate:
         self.uniform = LazyUniform(word & MAGNITUDE, 63, source)
 
     def extend(self) -> None:
-        """Learn 64 more bits."""
+        """Draw 64 more bits of the uniform number behind the variable."""
         self.uniform.extend()
 
     def approximate(self) -> float:
@@ -233,7 +233,7 @@ class _Contest:
         self.bar = -math.inf
 
     def screen(self, indices: NDArray[np.int64], words: Words) -> None:
-        """Add those of the candidates that their own scores leave a possibility."""
+        """Add those of the candidates that can reach the bar by their own scores and words."""
         possible = _possible(words, self._fixed.at(indices), self.bar, self._law)
         self.enter(indices[possible], words[possible])
 
@@ -244,7 +244,10 @@ class _Contest:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Compute the keys of the candidates added since, and raise the bar to the k-th largest key."""
+        """Compute the keys (score plus noise) of the waiting candidates, and raise the bar to the k-th largest key.
+
+        The bar is lowered by twice the error of a key; candidates below it are dropped.
+        """
         if not self._waiting:
             return
         indices, words = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
@@ -353,7 +356,7 @@ class _FixedParts:
         return fixed
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Return the fixed parts of some candidates; -inf only for those that never win."""
+        """Return the fixed part of the keys of some candidates, by index; -inf only for those that never win."""
         scores = self.scores[indices]
         fixed = self._compute(scores, None if self.counts is None else self.counts[indices])
         return np.where(scores > -np.inf, np.maximum(fixed, _LOWEST), -np.inf)

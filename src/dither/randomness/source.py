@@ -225,7 +225,7 @@ class LazyUniform:
         self.value, self.bits, self.source = value, bits, source
 
     def extend(self) -> None:
-        """Learn 64 more bits."""
+        """Draw 64 more bits of the number."""
         self.value = self.value << 64 | self.source.word()
         self.bits += 64
 
@@ -330,7 +330,9 @@ def mark(value: Any, source: Source) -> Any:
 
 
 def is_seeded(value: object) -> bool:
-    """Return whether ``value`` carries the mark; ledger and tables refuse such a value.
+    """Return whether ``value`` was released with a seeded source, by its type or its ``seeded`` attribute.
+
+    Such a value is not private; ledger and tables refuse it.
 
     >>> is_seeded(SeededInt(1)), is_seeded(1)
     (True, False)

@@ -49,7 +49,10 @@ def _width(bounds: object) -> Fraction:
 
 
 def _records(n: object, neighbors: Neighbors, at_least: int) -> int:
-    """Return the number by which one record is outweighed: the size of the larger table."""
+    """Return the checked number of records of the larger of two neighboring tables.
+
+    Under AddRemove there must be one more than ``at_least``, so that the smaller table has enough.
+    """
     return arguments.whole(n, "n", at_least + (neighbors is AddRemove))
 
 

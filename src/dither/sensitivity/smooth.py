@@ -75,7 +75,7 @@ def ends(bounds: Any) -> tuple[float, float]:
 
 
 def _beta(beta: object) -> float:
-    """Return beta less a margin for rounding, so that the result is an upper bound."""
+    """Return beta less a margin of 2^-42, so that a sensitivity computed with it in floats is an upper bound."""
     exact_beta = arguments.positive(beta, "beta")
     if not _LESS * 4 < exact_beta <= 100:
         raise InvalidArgument(

@@ -141,7 +141,7 @@ def count(
 
 
 def _declared(x: Any) -> str:
-    """Return the declared type of a column as text; an empty text for a list."""
+    """Return the declared type of a column as text, such as ``"int64"``; an empty text for a list."""
     return str(getattr(x, "dtype", getattr(x, "type", "")))
 
 

@@ -188,7 +188,7 @@ class _Column:
 
 
 def _share(q: object) -> Fraction:
-    """Return q as an exact number from 0 to 1."""
+    """Return q, read as a decimal number, exactly; refuse a number outside of 0 to 1."""
     share = decimal(q, "q")
     if not 0 <= share <= 1:
         raise InvalidArgument("q", "a number from 0 to 1", q, "pass q=0.5 for the median")

@@ -238,7 +238,7 @@ def _checkpoints(trials: int, early: bool) -> list[int]:
 
 
 def _shares(failure: float, checkpoints: int) -> list[float]:
-    """Return the failure probability of each look; their sum is at most ``failure``."""
+    """Return the failure probability of each look: four fifths for the final one, equal shares of the rest."""
     if checkpoints == 1:
         return [failure]
     early_share = failure * (1 - _FINAL_SHARE) * (1 - 1e-12) / (checkpoints - 1)
@@ -246,7 +246,7 @@ def _shares(failure: float, checkpoints: int) -> list[float]:
 
 
 def _learning_fraction(runs: int) -> float:
-    """Return the fraction of runs to learn from: half of a small number, a tenth of a large one."""
+    """Return the share of ``runs`` to learn from, ``0.5 (1000 / runs)^(1/4)``, between a tenth and a half."""
     return max(0.1, 0.5 * min(1.0, math.sqrt(math.sqrt(1000 / runs))))
 
 

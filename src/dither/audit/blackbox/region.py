@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ class LikelihoodRatioScore(ContentEquality):
         return self._describe(self.ratios >= high), self._describe(self.ratios <= low)
 
     def _describe(self, chosen: Labels) -> str:
-        """Describe the bins that are selected by a mask."""
+        """Return a text that lists the first four of the bins selected by a mask."""
         names = [self.bins.name(index) for index in np.flatnonzero(chosen).tolist()]
         listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         return f"{self.view.name} in {{{listed}}}"
@@ -166,7 +166,7 @@ class AtomScore(ContentEquality):
         return self._describe(self.ratios >= high), self._describe(self.ratios <= low)
 
     def _describe(self, chosen: Labels) -> str:
-        """Describe the exact values that are selected by a mask."""
+        """Return a text that lists the first four of the exact values selected by a mask."""
         values = self.values[chosen]
         listed = ", ".join(f"{value:.6g}" for value in values[:4].tolist())
         return f"{self.view.name} is exactly one of {{{listed}{f' and {values.size - 4} more' * (values.size > 4)}}}"
@@ -205,7 +205,7 @@ Score = ValueScore | LikelihoodRatioScore | AtomScore | BlendedScore
 
 
 def finite(scores: Array) -> Floats:
-    """Clip scores to finite floats, since an infinite threshold stands for an empty set."""
+    """Return scores clipped to finite floats, since an infinite threshold stands for a guess never made."""
     largest = np.finfo(np.float64).max
     return np.clip(scores.astype(np.float64), -largest, largest)
 
@@ -245,7 +245,7 @@ class Region:
 
     @property
     def sides(self) -> int:
-        """Return the number of nonempty sets among the two on which the rule guesses."""
+        """Return how many of the two guesses, x and its neighbor, the rule can make: 0, 1 or 2."""
         return int(self.high < math.inf) + int(self.low > -math.inf)
 
     @property
@@ -399,7 +399,10 @@ def _atoms(view: OutputView, column: Array, labels: Labels, even: Labels) -> Ite
 
 
 def held_out_only(scores: Floats, view: OutputView) -> Floats:
-    """Return the scores with NaN for the runs from which the weights of the view were learned."""
+    """Return the scores, with NaN for the runs from which the weights of the view were learned.
+
+    Those are the first ``training_runs``; a score of them would be judged on the runs that it was fitted to.
+    """
     return np.where(np.arange(scores.size) < view.training_runs, np.nan, scores) if view.training_runs else scores
 
 
@@ -450,27 +453,42 @@ def _candidate_cuts(changes: NDArray[np.intp], start: float, stop: float) -> NDA
     return inside[np.unique(np.concatenate([even, dense, inside.size - 1 - dense]).astype(np.intp))]
 
 
-Ranking = tuple[Floats, NDArray[np.intp], NDArray[np.intp]]
+class Ranking(NamedTuple):
+    """The scores of a sample in increasing order."""
+
+    scores: Floats
+    before: NDArray[np.intp]
+    """The number of runs on the neighbor before each index, with one more entry for the end."""
+    changes: NDArray[np.intp]
+    """The indices at which the score changes, with 0 and the end: where a cut can be."""
+
+
+class Cut(NamedTuple):
+    """A rule that guesses x for scores up to ``low`` and the neighbor from ``high`` on, and its ``value``.
+
+    The value is that of an objective; a threshold is infinite where a data set is never guessed.
+    """
+
+    value: float
+    low: float
+    high: float
 
 
 def _sorted(scores: Floats, labels: Labels) -> Ranking:
-    """Sort the scores; count the neighbor runs before each index, and find the indices at which the score changes."""
+    """Return the ranking of the scores that are not NaN; ``labels`` are True for runs on the neighbor."""
     usable = ~np.isnan(scores)
     order = np.argsort(scores[usable], kind="stable")
     ranked = scores[usable][order]
     before = np.concatenate([[0], np.cumsum(labels[usable][order])])
     changes = np.concatenate([[0], np.flatnonzero(ranked[1:] > ranked[:-1]) + 1, [ranked.size]])
-    return ranked, before, changes.astype(np.intp)
+    return Ranking(ranked, before, changes.astype(np.intp))
 
 
-def _best_cuts(
-    scores: Floats, labels: Labels, objectives: list[Objective], mode: str
-) -> list[tuple[float, float, float]]:
-    """Return the best rule for each objective, as ``(value, low, high)``.
+def _best_cuts(scores: Floats, labels: Labels, objectives: list[Objective], mode: str) -> list[Cut]:
+    """Return the best rule for each objective.
 
-    The rule guesses x for scores up to ``low`` and the neighbor for scores from ``high`` on. ``scores`` are held-out
-    scores of the runs. In the ``mode`` "gaussian" one threshold separates the two guesses; otherwise runs between the
-    cuts are not guessed.
+    ``scores`` are held-out scores of the runs, and ``labels`` are True for runs on the neighbor. In the ``mode``
+    "gaussian" one threshold separates the two guesses; otherwise runs between the cuts are not guessed.
     """
     ranking = _sorted(scores, labels)
     if mode == "gaussian":
@@ -478,13 +496,10 @@ def _best_cuts(
     return [_best_interval(ranking, labels, objective) for objective in objectives]
 
 
-def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tuple[float, float, float]:
+def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> Cut:
     """Return the best rule that guesses x below one cut of the sorted scores and the neighbor above another.
 
-    The result is the value of the objective and the thresholds ``low`` and ``high``, which are infinite where a data
-    set is never guessed. ``ranking`` is that of :func:`_sorted`: the sorted scores, the number of neighbors before
-    each, and the indices where the score changes. A coarse grid of cuts is tried first, then finer ones around the
-    best.
+    A coarse grid of pairs of cuts is tried first, then finer ones around the best pair.
     """
     ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
@@ -505,29 +520,28 @@ def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tu
     _, i_best, j_best = best
     low = float(ranked[i_best - 1]) if i_best > 0 else -math.inf
     high = float(ranked[j_best]) if j_best < size else math.inf
-    return best[0], low, high
+    return Cut(best[0], low, high)
 
 
 def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
-    """Return candidate cuts between the neighbors of the best cut among those that were tried."""
+    """Return candidate cuts around ``best``: between the next smaller and the next larger cut in ``tried``."""
     below, above = tried[tried < best], tried[tried > best]
     start, stop = below[-1] if below.size else best, above[0] if above.size else best
     return np.unique(np.append(_candidate_cuts(changes, start, stop), best))
 
 
-def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
+def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> Cut:
     """Return the best rule that guesses the neighbor above one cut and x below it, judged by its bound on mu.
 
-    The result is that bound, which fails with probability ``failure``, and the thresholds ``low`` and ``high``: the
-    neighboring scores of ``ranking`` (:func:`_sorted`) on either side of the cut. The bound is -infinity if all scores
-    are equal.
+    The value is that bound, which fails with probability ``failure``, or -infinity if all scores are equal. The
+    thresholds are the scores next to the cut.
     """
     ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size
     indices = changes[(changes > 0) & (changes < size)]
     if not indices.size:
-        return -math.inf, -math.inf, math.inf
+        return Cut(-math.inf, -math.inf, math.inf)
     hits, false_alarms = total - before[indices], (size - indices) - (total - before[indices])
     value = approximate_mu(hits, max(1, labels.sum()), false_alarms, max(1, (~labels).sum()), failure)
     best = int(np.argmax(value))
-    return float(value[best]), float(ranked[indices[best] - 1]), float(ranked[indices[best]])
+    return Cut(float(value[best]), float(ranked[indices[best] - 1]), float(ranked[indices[best]]))

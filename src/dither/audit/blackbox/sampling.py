@@ -50,7 +50,7 @@ class Runs:
         return Runs(concatenate([self.outputs, other.outputs]), np.concatenate([self.labels, other.labels]))
 
     def split(self, rounds: int) -> tuple[Runs, Runs]:
-        """Split into the first ``rounds`` rounds and the rest."""
+        """Return the first ``rounds`` runs and the rest, as two values."""
         size = self.labels.size
         return self._part(0, rounds), self._part(rounds, size)
 
@@ -60,7 +60,7 @@ class Runs:
 
 
 def coin_flips(count: int) -> Labels:
-    """Draw independent fair coins from the operating system."""
+    """Draw ``count`` independent fair coins from the operating system's randomness, as booleans."""
     words = SYSTEM.words(-(-count // _BITS_PER_WORD))
     return np.unpackbits(words.view(np.uint8))[:count].astype(bool)
 

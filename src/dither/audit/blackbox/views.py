@@ -80,7 +80,7 @@ class Outputs:
         return np.full(self.size, _ABSENT, dtype=object) if name.endswith(" kind") else np.full(self.size, np.nan)
 
     def rows(self, start: int, stop: int) -> Outputs:
-        """Return the runs in the half-open range from ``start`` to ``stop``."""
+        """Return the outputs of the runs from ``start`` up to, but not including, ``stop``."""
         stop = min(stop, self.size)
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         return Outputs(stop - start, columns, self.constants)
@@ -180,7 +180,7 @@ def collect_outputs(outputs: Any) -> Outputs:
 
 
 def _constants(output: Any) -> dict[str, Any]:
-    """Return the kinds and values of all leaves of an output other than its own numbers."""
+    """Return the kinds and values of all leaves of one output, by name, except the numbers of the output itself."""
     result: dict[str, Any] = {}
     plain = output.copy() if isinstance(output, np.ndarray) else output  # a row is a view of all rows
     for path, leaf in leaves(plain):
@@ -616,7 +616,7 @@ class OutputView:
 
     @property
     def ordered(self) -> bool:
-        """Return whether large and small values can be expected to favor different data sets."""
+        """Return whether large values may favor one data set and small ones the other; codes have no such order."""
         return self.transform not in UNORDERED_TRANSFORMS
 
     @property

@@ -233,7 +233,7 @@ def _proposed_change(mechanism: ProposeTestRelease, one: Arguments, other: Argum
 
 @input_change.register
 def _threshold_change(mechanism: SparseVector, one: Arguments, other: Arguments) -> InputChange:
-    """Return no change, and the cost of the whole session, which is charged at its start."""
+    """Return a ratio of 0 and the epsilon of the whole session, which is charged when it starts."""
     if one["threshold"] != other["threshold"]:
         raise ShapeMismatch("the same threshold")
     return InputChange(0.0, epsilon=float(mechanism.epsilon))  # the whole session is charged here
@@ -360,7 +360,7 @@ def _change_at_full_cost(mechanism: Any, ratio: float) -> InputChange:
 
 
 def _records(x: Any) -> list[Any]:
-    """Return the records of a column or of rows, in a hashable form."""
+    """Return the records of a column or of rows in a hashable form: the bytes of a row, or its text for objects."""
     rows = np.asarray(x)
     if rows.ndim == 0:
         raise ShapeMismatch("records")
@@ -429,7 +429,7 @@ def _strict_ratio(changes: Sequence[Fraction], ratio: float, beyond: bool) -> fl
 
 
 def _square_root(square: Fraction | int) -> float:
-    """Return the square root; infinite beyond the range of floats."""
+    """Return the square root of an exact number as a float; infinite where the square is 2^1000 or more."""
     return math.sqrt(square) if square < 1 << 1000 else math.inf
 
 

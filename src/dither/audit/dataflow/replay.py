@@ -201,7 +201,7 @@ class _Varying:
         """From where on nothing corresponds."""
 
     def add(self, one: _Run, other: _Run) -> None:
-        """Add everything in which two runs on one data set differ."""
+        """Add all releases, leaves and errors in which two runs on one data set differ."""
         shorter = min(len(one.moved), len(other.moved))
         for index, (a, b) in enumerate(zip(one.moved, other.moved, strict=False)):
             if a != b and not abs(a - b) <= ROUNDING * max(1.0, a):
@@ -313,7 +313,7 @@ class _Pair:
 
     @property
     def opaque(self) -> list[str]:
-        """Return what could not be decomposed, if both runs came to their end."""
+        """Return what could not be decomposed, with the name of its part; nothing if a run was ended early."""
         parts = self.first.parts if self.first and self.second else {}
         return [f"{name}: {part}" for name, item in parts.items() for part in item.opaque]
 
@@ -479,7 +479,7 @@ class _SharedCoins:
         self.start_next_stream()
 
     def start_next_stream(self) -> None:
-        """Start the next stream."""
+        """Start the next stream of words, so that both runs agree again however many words a release drew."""
         self._index += 1
         self._stream = SeededSource((self._seed << 32) + self._index)
 
@@ -527,7 +527,7 @@ def _parameters(what: Any) -> Any:
 
 
 def _seed(given: Mapping[str, Any]) -> Any:
-    """Return the type and the seed of the source from which a release draws."""
+    """Return the type of the source from which a release draws, and its seed, None if it has none."""
     source = given.get("source")
     return type(source), getattr(source, "seed", None)
 

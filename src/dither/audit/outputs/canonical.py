@@ -145,7 +145,7 @@ class Leaf(NamedTuple):
 
     @property
     def exact(self) -> bytes:
-        """Return the number or vector in bytes: equal if and only if every bit is."""
+        """Return the number or vector as bytes, which are equal if and only if every bit of it is."""
         value = self.value
         if isinstance(value, np.ndarray):
             return value.tobytes()
@@ -256,7 +256,7 @@ def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
 
 
 def digest(output: Any) -> bytes:
-    """Return a hash of the canonical form."""
+    """Return a 16-byte hash of the canonical form: equal for outputs with the same paths and leaves."""
     result = blake2b(digest_size=16)
     for path, leaf in leaves(output):
         for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), leaf.exact):
@@ -437,7 +437,7 @@ def _is_importable(value: Any) -> bool:
 
 
 def _class_parts(kind: type) -> list[Child]:
-    """Return the class of a value, unless it is one of a library."""
+    """Return the class of a value as one part to be compared; nothing for a class of a library, whose code is fixed."""
     return [] if _is_of_library(kind) else [(" class", kind)]
 
 
@@ -644,7 +644,7 @@ def _long(value: int, kind: str) -> list[Child]:
 
 
 def _real(value: Any) -> float:
-    """Return the float nearest to a number; infinity where it is too large for a float."""
+    """Return the float nearest to a number; infinity, with its sign, where it is too large for a float."""
     try:
         return float(value)
     except OverflowError:
@@ -697,7 +697,7 @@ def _fraction(value: Any) -> list[Child]:
 
 
 def _stored(value: Any) -> Any:
-    """Return what an object of a library with a state in C writes when it is pickled."""
+    """Return the tuple with which an object of a library pickles its state in C."""
     kind: Any = type(value)
     return kind.__reduce__(value)
 
@@ -966,7 +966,7 @@ def _match(value: re.Match[Any]) -> list[Child]:
 
 
 def _weak(value: Any) -> list[Child]:
-    """Decompose a weak reference into its object and its callback."""
+    """Decompose a weak reference into the object that it refers to, None if that is gone, and its callback."""
     return [(" type", Leaf("weakref")), (" of", value()), (" callback", value.__callback__)]
 
 

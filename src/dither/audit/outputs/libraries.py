@@ -53,7 +53,7 @@ def module_of(kind: type) -> str:
 
 
 def _type(value: Any) -> Child:
-    """Return the qualified name of a class as a child."""
+    """Return one part, named ``class name``: the qualified name of the class of a value."""
     return " class name", f"{type(value).__module__}.{type(value).__qualname__}"
 
 
@@ -326,7 +326,7 @@ def _rows(value: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
 
 
 def _flat(row: tuple[Any, ...], plain: bool) -> tuple[Any, ...]:
-    """Return a row in which the levels of its index are separate cells."""
+    """Return a row whose first cell, the levels of a multi-level index, is replaced by one cell for each level."""
     if plain or not isinstance(row[0], tuple):
         return row
     return (*row[0], *row[1:])

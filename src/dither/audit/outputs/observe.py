@@ -411,7 +411,10 @@ class _Memory:
         self._changed: dict[str, dict[Any, None]] = {}
 
     def now(self) -> dict[_Place, Any]:
-        """Return a shallow copy of the content of every place that is reached from the function."""
+        """Return a shallow copy of everything that the function can store to, by its :class:`_Place`.
+
+        At most 1,024 places are found, and they are searched once until one of them changes.
+        """
         if self._known is not None:
             return self._known
         contents: dict[_Place, Any] = {}
@@ -566,7 +569,7 @@ def _restore_item(items: dict[str, Any], key: str, held: Any) -> None:
 
 
 def _all_attributes(name: str, owner: Any) -> _Place:
-    """Return the place for the ``__dict__`` of a function or instance."""
+    """Return how to read and restore all attributes of a function or instance, its ``__dict__``."""
     return _Place(name, lambda: dict(vars(owner)), lambda held: _refill(vars(owner), held))
 
 
@@ -608,7 +611,7 @@ def _copy(value: Any) -> Any:
 
 
 def _refill(container: Any, held: Any) -> None:
-    """Give a container the content of a copy made by :func:`_copy`."""
+    """Replace the content of a container by that of a copy made by :func:`_copy`."""
     if isinstance(container, (list, bytearray)):
         container[:] = held
         return

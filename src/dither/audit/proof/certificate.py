@@ -104,7 +104,7 @@ def _worst_curve(variants: tuple[Evidence, ...], epsilon: Fraction) -> Interval:
 
 
 def _largest(intervals: list[Interval]) -> Interval:
-    """Enclose the largest of several numbers, each enclosed."""
+    """Enclose the largest of several numbers: between the largest lower and the largest upper end."""
     return max(low for low, _ in intervals), max(high for _, high in intervals)
 
 
@@ -124,7 +124,7 @@ def compose(*parts: Evidence, pair: str, method: str) -> Evidence:
 
 
 def compose_repeated(part: Evidence, times: int) -> Evidence:
-    """Return the composition of ``times`` independent copies of one release."""
+    """Return the evidence of ``times`` independent copies of one release, whose losses add up."""
     loss = None if part.loss is None else (times * part.loss[0], times * part.loss[1])
     return Evidence(loss, partial(_part_curve, (part,)), part.pair, part.method)
 
@@ -310,7 +310,7 @@ _NAMES: dict[type[Guarantee], tuple[str, ...]] = {
 
 
 def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
-    """Return whether the claim is proved, and whether it is disproved."""
+    """Return (proved, refuted): whether the upper bounds prove the claim, and whether the lower bounds disprove it."""
     if isinstance(claim, PureDP):
         if evidence.loss is None:
             return False, True
@@ -324,7 +324,7 @@ def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
 
 
 def _between(low: float, high: float) -> str:
-    """Describe an interval, or one number if its ends agree to six digits."""
+    """Return the text ``= 1.5`` or ``in [1, 2]``: one number if both ends agree to six digits."""
     first, last = f"{low:.6g}", f"{high:.6g}"
     return f"= {last}" if first == last else f"in [{first}, {last}]"
 

@@ -118,7 +118,7 @@ def _refuse_hooks() -> None:
 
 
 def _is_defined_by_dither(kind: type) -> bool:
-    """Return whether this is a class that a module of dither defines."""
+    """Return whether a class is the one of that name in the module of dither that it states."""
     module = defining_module(kind)
     return module.startswith("dither.") and vars(sys.modules[module]).get(kind.__qualname__) is kind
 
@@ -345,7 +345,7 @@ def _noisy_max(mechanism: NoisyMax) -> Evidence:
 
 
 def _top_k(mechanism: TopK) -> Evidence:
-    """Return the evidence of k exponential selections without replacement."""
+    """Return the evidence of k exponential selections without replacement, from the rate of one of them."""
     change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.choice.rate)
     return top_k_selection(arguments.whole(mechanism.k, "k"), change if mechanism.monotone else 2 * change)
 
@@ -381,7 +381,7 @@ def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None)
 
 
 def _session(session: SparseVectorSession) -> Evidence:
-    """Return the evidence of the mechanism of a session."""
+    """Return the evidence of a sparse vector session, which is that of its mechanism for all questions together."""
     return _sparse_vector(session.mechanism)
 
 

@@ -81,17 +81,22 @@ _PAIR = "any two categories"
 
 
 def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval, pair: str) -> Evidence:
-    """Return the evidence of reports with two probabilities, p for the preferred set and 1 - p for the others.
+    """Return the evidence of a protocol that reports one of s preferred of K reports with probability p.
 
-    Within each of the two, reports are equally likely. ``pair`` describes the pair of values.
+    A preferred report has probability ``p / s`` and any other ``(1 - p) / (K - s)``, so the largest privacy loss is
+    ``ln(p / (1 - p) (K - s) / s)``, and ``delta(epsilon) = inside p - e^epsilon outside (1 - p)``, attained by the
+    reports that the first value prefers and the second does not.
 
     Parameters
     ----------
+    p
+        The probability of the preferred set, enclosed.
     odds
-        ``(K - s) / s``, for s preferred reports of K.
+        ``(K - s) / s``.
     inside, outside
-        Bounds on the number of reports that one value prefers and the other does not, as a share of the first one's
-        set, and as a share of what is not in the second one's set.
+        Bounds on the number of reports that one value prefers and the other does not, divided by s, and by K - s.
+    pair
+        A description of the worst pair of values.
     """
     if p[1] >= 1 or p[0] <= 0:
         return no_noise(pair)
@@ -261,7 +266,11 @@ def windows_evidence(windows: Windows) -> Evidence:
 
 
 def mean_evidence(mechanism: Mean) -> Evidence:
-    """Return the evidence of reports of a number, of one kind or the other by a public coin."""
+    """Return the evidence of reports about a number: one bit or a window, drawn without regard to the number.
+
+    Which kind a report is can be seen from it, so the loss is the larger of both kinds and the curve their average,
+    weighted by how often each is drawn.
+    """
     rate = mechanism.window_rate
     kinds = [(windows_evidence(kind), share) for kind, share in zip(mechanism.windows, (1 - rate, rate), strict=True)]
     used = tuple((evidence, share) for evidence, share in kinds if share)

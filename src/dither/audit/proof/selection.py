@@ -99,11 +99,13 @@ def _exponential_curve(length: Fraction, epsilon: Fraction) -> Interval:
 
 
 def noisy_max_selection(length: Fraction, noise: str) -> Evidence:
-    """Return the evidence of report noisy max with one-sided ("exponential") or two-sided ("laplace") exponential
-    noise.
+    """Return the evidence of report noisy max with ``noise`` "exponential" (one-sided) or "laplace" (two-sided).
 
-    One-sided: of two candidates the one behind by g wins with probability e^-g / 2, so the winner is a threshold on
-    Laplace noise. Two-sided: it wins with probability ``e^-g (2 + g) / 4``.
+    ``length`` is how far the scores of two candidates can move relative to each other, in scales of the noise; the loss
+    is at most that. One-sided: of two candidates the one behind by g wins with probability ``e^-g / 2``, so the winner
+    is a threshold on Laplace noise, and the bound is attained. Two-sided: it wins with probability ``W(g) = e^-g (2 +
+    g) / 4``, and the loss of a candidate that falls from g to g + length, ``ln(W(g) / W(g + length))``, tends to
+    ``length`` as g grows; ``g + length = (length + 2) 2^64`` gives the lower end.
     """
     pair = "two candidates, one far behind, each moved against the other as far as the contract allows"
     method = "closed tail comparison"

@@ -130,7 +130,11 @@ def _expanded(item: Filter, count: int, separation: int) -> Fraction:
 
 
 def _column(item: Filter, one: int) -> list[int]:
-    """Return the coefficients of a filter, in multiples of 1 / one, rounded up."""
+    """Return the coefficients of a filter, in multiples of 1 / one, rounded up.
+
+    Those of a banded filter are stored. A buffered filter has the coefficient ``sum of weight (1 - decay)^(lag - 1)``
+    over its buffers at each lag above 0, and 1 at lag 0; its numbers are stored as integers over powers of two.
+    """
     if isinstance(item, Bands):
         column = [one, *(-(-coefficient * one >> item.bits) for coefficient in item.coefficients)]
         return [*column, *[0] * (item.length - len(column))]

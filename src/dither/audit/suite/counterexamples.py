@@ -131,11 +131,12 @@ def chosen_hash(x: int, size: int) -> Outputs:
     reports = repeated_reports(_HASHING, x, size)
 
     def hashed(category: int, functions: Outputs) -> Outputs:
-        """Return the hash of a category under each hash function: a polynomial over a finite field."""
+        """Return the hash of a category under each function: the scalar product of their digits in base g, over the
+        field with g elements."""
         result = np.zeros_like(functions)
-        for place in range(_HASHING.digits):
-            digit = category // g**place % g
-            result = add[result, multiply[functions // g**place % g, digit]]
+        for position in range(_HASHING.digits):
+            digit = category // g**position % g
+            result = add[result, multiply[functions // g**position % g, digit]]
         return result
 
     while (bad := np.flatnonzero(hashed(x, reports[:, 0]) == hashed(x + 1, reports[:, 0]))).size:

@@ -43,8 +43,9 @@ def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the rates ``1 - t_i`` and gains ``w_i`` of the inverse filter, ``(C^-1)_k = -sum of w_i t_i^(k-1)``, from
     the decays and weights of the filter.
 
-    ``c(x) = 1 + omega^T x (1 - x Theta)^-1 1``, so its inverse has the state matrix ``Theta - 1 omega^T``, which is
-    similar to the symmetric ``Theta - sqrt(omega) sqrt(omega)^T``.
+    With ``Theta = diag(theta_i)``, the generating function of the coefficients is ``c(x) = 1 + omega^T x (1 - x
+    Theta)^-1 1``. Its inverse has the state matrix ``Theta - 1 omega^T``, which is similar to the symmetric matrix
+    ``Theta - sqrt(omega) sqrt(omega)^T``: its eigenvalues are the ``t_i``.
     """
     roots = np.sqrt(weights)
     rates, vectors = np.linalg.eigh(np.diag(decays) + np.outer(roots, roots))

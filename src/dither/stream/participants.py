@@ -213,10 +213,10 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
     high, low = people["high"][order], people["low"][order]
     for part in parts:  # later ones are newer
         record, _ = unpacked(part)
-        place = np.searchsorted(record["high"], high)
+        position = np.searchsorted(record["high"], high)
         open_ = np.arange(len(people))
         while len(open_):
-            at = place[open_]
+            at = position[open_]
             inside = at < len(record["high"])
             open_, at = open_[inside], at[inside]
             same_high = record["high"][at] == high[open_]
@@ -226,7 +226,7 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
             result["used"][known] = record["used"][at]
             result["last"][known] = record["last"][at]
             open_ = open_[~same]
-            place[open_] += 1
+            position[open_] += 1
     return result
 
 

@@ -115,11 +115,11 @@ class Lines(NamedTuple):
         """
         begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
         moments = rows.column("t").to_numpy().astype("datetime64[us]")
-        place = np.minimum(np.searchsorted(begins, moments), len(begins) - 1)
-        inside = begins[place] == moments
+        period_index = np.minimum(np.searchsorted(begins, moments), len(begins) - 1)
+        inside = begins[period_index] == moments
         if not inside.all():
-            rows, place = rows.filter(pa.array(inside)), place[inside]
-        step = place.astype(np.int64) + first
+            rows, period_index = rows.filter(pa.array(inside)), period_index[inside]
+        step = period_index.astype(np.int64) + first
         cell = np.zeros(rows.num_rows, dtype=np.int64)
         for i, keys in enumerate(spec.keys):
             cell = cell * len(keys) + rows.column(f"g{i}").to_numpy()

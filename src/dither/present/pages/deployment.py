@@ -59,7 +59,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Return the answer, or that the steward has to give it, with a hint."""
+        """Return the answer; for an open question, a text that the steward has to answer it, with the hint."""
         return self.answer or (f"{OPEN}: {self.hint}" if self.hint else OPEN)
 
 
@@ -236,7 +236,7 @@ def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
 
 
 def _limit(limit: int | str, what: str) -> str:
-    """Describe a contribution limit of the card: stated, or chosen privately for each question."""
+    """Return a contribution limit of the card as text: a number of rows or groups, or that each question chooses it."""
     if limit == "auto":
         return f"a number of {what}s that each question chooses privately"
     return f"at most {limit} {what}(s)"

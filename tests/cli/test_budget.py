@@ -125,7 +125,7 @@ def test_limits_of_an_analyst_and_of_each_person(visits, dither):
     assert dither("query", visits, COUNT, "--epsilon", "1.5", "--analyst", "ann")[0] == 0
     code, out, _ = dither("budget", visits, "--set", "epsilon=4", "--each-person", *SIGNED)
     assert code == 0
-    assert "still says ε = 3" in out
+    assert "still has ε = 3" in out
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_a_table_closed_after_incidents_is_shown_and_reopened(visits, dither, mo
     assert dither("budget", visits, "--reopen")[0] == 2
     code, out, _ = dither("budget", visits, "--reopen", *SIGNED)
     assert code == 0
-    assert "takes questions again" in out
+    assert "is reopened" in out
     assert "incidents (errors" not in out
     assert dither("query", visits, COUNT, "--epsilon", "1", "--again")[0] == 0
     assert "incident" in dither("budget", visits, "--history", "--verify")[1]

@@ -389,9 +389,7 @@ def test_a_series_that_fails_after_its_charge_does_not_say_that_nothing_was_char
         patch.setattr(series.Series, "_advance", fail)
         said, status = guard.explained(run("daily", "--through", "2026-01-05").exception)
     assert status == 2
-    assert said.endswith(
-        "(ε, δ) = (1, 1e-07) was charged, once for the whole series: released again, it goes on for free."
-    )
+    assert said.endswith("(ε, δ) = (1, 1e-07) was charged, once for the whole series: releasing it again is free.")
     assert run("daily", "--through", "2026-01-05").exit_code == 0
     with monkeypatch.context() as patch:
         patch.setattr(series.Series, "_advance", fail)

@@ -343,15 +343,15 @@ def sales(tmp_path, monkeypatch):
 def test_check_tells_the_steward_which_cells_do_not_read(sales, dither):
     code, out, err = dither("check", sales)
     assert (code, err) == (0, "")
-    assert "- day: 2,001 of 2,001 cells do not read as date, and count as empty. Fix: write " in out
+    assert "- day: 2,001 of 2,001 cells cannot be read as date, and count as empty. Fix: write " in out
     assert 'format = "%d/%m/%Y", which reads 2,000 of the first 2,000' in out
-    assert "- amount: 2,001 of 2,001 cells do not read as number, and count as empty (1 of them say NA" in out
+    assert "- amount: 2,001 of 2,001 cells cannot be read as number, and count as empty (1 of them are NA" in out
     assert 'format = "1234,56", which reads 2,000 of the first 2,000' in out
     assert "2 column(s) with cells that cannot be read\n" in out
     text = UGLY.replace('"date"', '{ type = "date", format = "%d/%m/%Y" }')
     sales.write_text(text.replace('"number"', '"number", format = "1234,56"'), encoding="utf-8")
     code, out, err = dither("check", sales)
-    assert "- amount: 1 of 2,001 cells say NA, - or the like, and count as empty" in out
+    assert "- amount: 1 of 2,001 cells are NA, - or the like, and count as empty" in out
     assert "complete; source and card agree\n" in out
     code, out, err = dither("query", sales, "SELECT AVG(amount) AS a FROM sales", "--epsilon", "5", "--max-rows", "6")
     assert float(out.splitlines()[2].split()[0]) == pytest.approx(44.7, abs=2)

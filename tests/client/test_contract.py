@@ -21,7 +21,7 @@ import pytest
 
 import dither as dp
 from dither.errors import DitherError
-from dither.wire.results import recorded_bytes
+from dither.wire.results import answer_to_json
 from support import refuses
 
 ROWS = pa.table(
@@ -184,7 +184,7 @@ def test_questions_are_explained_and_answered_alike(visits, place, name):
     assert len(answer.receipt) > 60
     again = QUESTIONS[name](visits).release(epsilon=1)
     assert again.replayed
-    assert recorded_bytes(again) == recorded_bytes(answer)
+    assert answer_to_json(again)["recorded"] == answer_to_json(answer)["recorded"]
 
 
 def test_a_card_is_what_is_public(visits, place):

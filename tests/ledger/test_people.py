@@ -41,7 +41,7 @@ def who(column: Any) -> list[bytes]:
     """Each row's keyed hash; none for a row without a key."""
     result = people.contributors(column, "all", KEY)
     names = [*(row.tobytes() for row in result.who), b""]
-    return [names[i] for i in result.place]
+    return [names[i] for i in result.person_of_row]
 
 
 def keyed_hash(key: bytes) -> bytes:

@@ -18,7 +18,7 @@ COLUMNS = {"person": ColumnCard("integer"), "age": ColumnCard("integer", bounds=
 
 TOPICS = {  # of NIST SP 800-226, by the question here: who answers it
     "What is the unit of privacy?": "card",
-    "Does the unit name people, each once?": "steward",
+    "Does each person have exactly one value of the unit?": "steward",
     "Which data sets are neighbors?": "dither",
     "What are the lifetime parameters of all answers together?": "card",
     "Variant of differential privacy": "card",
@@ -90,7 +90,7 @@ def test_every_variant_is_named(budget, variant, meaning):
     items = answers(deployment(Card("t", "t.csv", COLUMNS, budget=budget), None, "1"))
     assert items["Variant of differential privacy"].answer == variant
     assert meaning in items["What do the parameters mean for a person?"].answer
-    assert "person of its own" in items["What is the unit of privacy?"].answer
+    assert "each row is a person" in items["What is the unit of privacy?"].answer
 
 
 def test_what_the_ledger_holds_comes_before_what_the_card_says(tmp_path):

@@ -137,6 +137,6 @@ def test_the_page_of_rows_that_are_people_speaks_of_rows():
         question = table.sql("SELECT COUNT(*) AS n FROM data")
         assert question.explain(epsilon=1).rows_are_people
         page = dp.present.html(question.release(epsilon=1), explanation=question.explain(epsilon=1))
-    assert "Add or remove that one row" in page
+    assert "If that one row were added or removed" in page
     with opened() as table:
         assert not table.sql("SELECT COUNT(*) AS n FROM data").explain(epsilon=1).rows_are_people

@@ -182,7 +182,9 @@ def test_what_is_left_when_that_is_nothing_or_private():
         assert (answer.left, str(answer.remaining)) == (None, "nothing")
         assert "<td>nothing</td>" in present.html(answer, history=table.ledger.history("data"))
         table.ledger.create("others", each_person=dp.PureDP(1))
-        assert "counted for each person, and private" in present.html(simple(), history=table.ledger.history("others"))
+        assert "private, with an account for each person" in present.html(
+            simple(), history=table.ledger.history("others")
+        )
     assert "left of the budget" not in present.html(simple())
 
 
@@ -303,7 +305,7 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path
 
 def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
     unknown = " ".join(check_safe(present.html(simple(notes=(Note("undercount_unknown"),)))).text)
-    assert "± is how far the noise may have moved each, with 95 % confidence." in unknown
+    assert "± is the error by noise, with 95 % confidence." in unknown
     assert "may be low by an unknown amount" in unknown
     assert "was not measured" in unknown
     total = {"columns": ("n",), "types": ("integer",), "rows": ((41,),), "errors": {"n": (6.0,)}}

@@ -55,7 +55,7 @@ def test_public_totals_are_exact_on_the_page():
     totals = public_totals(DOMAIN, {"sex": COUNTS.sum(axis=0).tolist()})
     page = html(released([["state", "sex"], ["sex"]], totals=totals))
     text = " ".join(check_safe(page).text)
-    assert "sex: numbers of the plan that were public before" in text
+    assert "sex: numbers that were public already" in text
     assert f"{COUNTS[:, 0].sum():,} exact" in " ".join(text.split())
 
 

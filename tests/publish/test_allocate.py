@@ -18,7 +18,7 @@ def states():
 
 
 def mean_variance(residuals, table, variances):
-    return residuals.mean_variances(table, variances) @ np.array([*variances.values()])
+    return residuals.mean_coefficients(table, variances) @ np.array([*variances.values()])
 
 
 @pytest.mark.parametrize("seed", [2, 3, 8])
@@ -30,7 +30,7 @@ def test_the_sum_of_variances_is_as_small_as_a_general_optimizer_makes_it(seed):
     assert chosen.cost == pytest.approx(2.0)
     names = [*chosen.variances]
     shares = sum(
-        table.weight * domain.size(table.levels) ** 1.2 * residuals.mean_variances(table.levels, names)
+        table.weight * domain.size(table.levels) ** 1.2 * residuals.mean_coefficients(table.levels, names)
         for table in tables
     )
 

@@ -15,7 +15,7 @@ from pyarrow import csv
 
 import dither as dp
 from dither.publish.card_columns import ColumnReader, read_lookup, stated_keys
-from dither.publish.domain import misplaced, places_without, some
+from dither.publish.domain import first_few, misplaced, places_without
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.query.tree import Call, Column, Literal
 from support import refuses
@@ -119,7 +119,7 @@ def test_each_column_says_what_becomes_of_rows_outside_its_domain(people):
             "state", {"null": True, "other": "else"}
         ),
     }
-    assert [str(column.left_out) for column in said.values()] == [*said]
+    assert [str(column.outside_note) for column in said.values()] == [*said]
 
 
 PLACES = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
@@ -214,7 +214,7 @@ def test_the_part_of_a_date_names_its_section(people):
 
 
 def test_a_plain_list_of_numbers_may_be_keys_or_edges_and_is_refused():
-    with refuses(dp.InvalidArgument, "columns.age", "keys or edges, said by name", "a list of numbers"):
+    with refuses(dp.InvalidArgument, "columns.age", "keys or edges, with that name", "a list of numbers"):
         stated_keys("age", [15, 25, 35])
     assert stated_keys("working", [True, False]) == {"keys": [True, False]}
 
@@ -275,7 +275,7 @@ def test_the_file_of_private_rows_is_no_lookup(tmp_path, name):
 
 
 def test_many_places_are_cut_and_counted():
-    assert some([str(i) for i in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
+    assert first_few([str(i) for i in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
 
 
 def test_places_without_a_parent_are_named():

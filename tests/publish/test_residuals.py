@@ -83,7 +83,7 @@ def test_estimates_and_variances_are_those_of_generalized_least_squares(seed):
         np.testing.assert_allclose(residuals.table(table, parts.get).ravel(), sums @ least_squares, rtol=0, atol=1e-9)
         expected = np.diag(sums @ covariance @ sums.T)
         np.testing.assert_allclose(residuals.variances(table, variances).ravel(), expected, rtol=1e-9)
-        shares = residuals.mean_variances(table, variances)
+        shares = residuals.mean_coefficients(table, variances)
         assert shares @ np.array([*variances.values()]) == pytest.approx(expected.mean(), rel=1e-9)
         largest, row = residuals.largest_variance(table, variances)
         assert largest == pytest.approx(expected.max(), rel=1e-9)

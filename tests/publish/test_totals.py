@@ -14,7 +14,7 @@ from scipy import stats
 import dither as dp
 from dither.publish import Attribute, Domain, Estimates, MarginalPlan, Residuals, public_totals, table_spec
 from dither.publish.residuals import margin, margins
-from dither.publish.totals import common_table, joining_order, place_in
+from dither.publish.totals import common_table, containing_cells, joining_order
 from support import FALSE_ALARM, each, refuses
 
 DOMAIN = Domain(
@@ -200,5 +200,5 @@ def test_integer_programming_agrees_with_a_search_of_all_tables():
 def test_cells_belong_to_the_cells_of_margins():
     places = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
     domain = Domain([Attribute.nested("g", ["state", "county"], places), Attribute.flat("sex", ["f", "m"])])
-    assert place_in(domain, (2, 1), (1, 1)).tolist() == [0, 1, 0, 1, 2, 3]
-    assert place_in(domain, (2, 1), (1, 0)).tolist() == [0, 0, 0, 0, 1, 1]
+    assert containing_cells(domain, (2, 1), (1, 1)).tolist() == [0, 1, 0, 1, 2, 3]
+    assert containing_cells(domain, (2, 1), (1, 0)).tolist() == [0, 0, 0, 0, 1, 1]

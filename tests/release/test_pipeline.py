@@ -376,10 +376,10 @@ def test_a_terminal_that_is_gone_loses_no_answer():
 
 
 def test_streams_that_nobody_watches():
-    assert not pipeline.is_watched(io.StringIO())
-    assert pipeline.is_watched(Terminal())
+    assert not pipeline.is_interactive(io.StringIO())
+    assert pipeline.is_interactive(Terminal())
     notebook = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
-    assert pipeline.is_watched(notebook)
+    assert pipeline.is_interactive(notebook)
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])

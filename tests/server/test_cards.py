@@ -290,7 +290,7 @@ def test_a_server_starts_beside_a_card_whose_ledger_cannot_be_used(tmp_path):
     assert again.context.folder.names() == ["visits"]
     [problem] = again.tables.problems(sam)
     assert problem.signed_by == ("sam", "sue")
-    assert "another ledger" not in problem.problem
+    assert "a different ledger" not in problem.problem
     again.stop()
     (tmp_path / "deeper").mkdir()
     served, _, _ = started(tmp_path)
@@ -328,7 +328,7 @@ def test_stewards_see_and_sign_off_on_their_page(own, edited):
     edited("visits.toml", ('ledger = "visits.sqlite"', 'ledger = "fresh.sqlite"'))
     (own.folder / "half.toml").write_text("[[[")
     shown = get("/steward").text
-    assert "another ledger or receipt" in shown
+    assert "a different ledger or receipt" in shown
     assert "half.toml" in shown
     assert shown.count("Sign it off") == 1  # a mistake is mended, and not signed
     done = post("/steward/sign-off", file="visits.toml", reason="a new study").text
@@ -336,7 +336,7 @@ def test_stewards_see_and_sign_off_on_their_page(own, edited):
     assert "Signed off by sam" in done
     assert "That did not work" in post("/steward/sign-off", file="half.toml", reason="x").text
     second = page_of(own, "sue")[1]("/steward/sign-off", file="visits.toml", reason="yes").text
-    assert "when the server is started again" in second
+    assert "when the server is restarted" in second
     assert page_of(own, "ann")[1]("/steward/sign-off", file="visits.toml", reason="x").status_code == 403
 
 
@@ -441,7 +441,7 @@ def test_the_same_rows_however_they_are_spelled(tmp_path, pinned, source, same):
     assert bool(again.difference([first], tmp_path)) == same
     if same:  # and in the same table, another person under another spelling
         other = pin_of(tmp_path, source, name="first", unit="mail")
-        assert other.difference([first], tmp_path) == "another column that names the person"
+        assert other.difference([first], tmp_path) == "a different column that identifies the person"
 
 
 def test_a_file_that_a_glob_gets_later_is_of_its_rows(tmp_path):

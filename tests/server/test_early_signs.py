@@ -16,7 +16,7 @@ from serving import BY_REGION, COUNT, StillClock, fill
 
 from dither.server import schema
 from dither.server.errors import Conflict, NotFound, TooMany
-from dither.server.jobs import Asked, Jobs, next_tick
+from dither.server.jobs import Jobs, Submission, next_tick
 from dither.server.questions import Questions
 from support import eventually
 
@@ -98,7 +98,7 @@ def test_the_same_in_other_words_begins_when_the_first_may_be_seen(still):
     log = context.events.line("ann", "questions.ask", "visits")
 
     def start(user, table, words):
-        jobs.start(Asked(user, table, "question", words, {}, f"{user} {table} {words}", {"words": words}), log)
+        jobs.start(Submission(user, table, "question", words, {}, f"{user} {table} {words}", {"words": words}), log)
 
     for user, table, words in (
         ("ann", "visits", "one"), ("ann", "visits", "in other words"), ("ann", "visits", "once more"),
@@ -132,7 +132,7 @@ def looks(still, monkeypatch, *, began, ended, asked_for, until):
     others = Jobs(config, context.store, context.folder, Held(), clock)  # of another process, which does not work on it
     pool = Held()
     jobs = Jobs(config, context.store, context.folder, pool, clock)
-    asked = Asked("ann", "visits", "question", COUNT, {}, f"looked at {time.time_ns()}", {})
+    asked = Submission("ann", "visits", "question", COUNT, {}, f"looked at {time.time_ns()}", {})
     log = context.events.line("ann", "questions.ask", "visits")
     start, job = clock.now(), jobs.start(asked, log)
     problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
@@ -189,7 +189,7 @@ def test_what_ends_right_before_a_tick_is_seen_at_the_next(still):
     context, pool, clock = still.service.context, Held(), StillClock()
     jobs = Jobs(replace(context.config, tick=1.0), context.store, context.folder, pool, clock)
     log, asked_at = context.events.line("ann", "questions.ask", "visits"), clock.now()
-    job = jobs.start(Asked("ann", "visits", "question", COUNT, {}, "right before", {}), log)
+    job = jobs.start(Submission("ann", "visits", "question", COUNT, {}, "right before", {}), log)
     pool.tasks[0].begin()
     clock.go_on(asked_at + 0.99)
     problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}

@@ -10,7 +10,7 @@ from serving import COUNT, fill
 
 from dither.server.auth import Authentication
 from dither.server.errors import NotSignedIn, TooMany
-from dither.server.jobs import Asked
+from dither.server.jobs import Submission
 from dither.server.limits import RateLimit
 from support import eventually
 
@@ -22,7 +22,7 @@ def test_the_same_question_at_the_same_moment_is_one_job(site, monkeypatch):
         "do": "ask", "card": context.folder.get("visits").document, "question": {"sql": COUNT},
         "options": {"epsilon": 0.25}, "analyst": "ann", "key": "ann/at once",
     }  # fmt: skip
-    asked = Asked("ann", "visits", "question", COUNT, {"epsilon": 0.25}, "a" * 64, message)
+    asked = Submission("ann", "visits", "question", COUNT, {"epsilon": 0.25}, "a" * 64, message)
     log = context.events.line("ann", "questions.ask", "visits")
     second, threads, run = [], [], store.run
 

@@ -21,7 +21,7 @@ from dither.ledger.chain import read_receipt
 from dither.server import jobs as jobs_module
 from dither.server import schema
 from dither.server.errors import NotFound, TooMany
-from dither.server.jobs import Asked, Jobs
+from dither.server.jobs import Jobs, Submission
 from dither.server.pool import Process
 from dither.server.questions import Answers
 from support import eventually
@@ -76,7 +76,7 @@ def held_jobs(site, tick):
 
 
 def start(site, jobs, request):
-    asked = Asked("ann", "visits", "question", COUNT, {}, request, {})
+    asked = Submission("ann", "visits", "question", COUNT, {}, request, {})
     return jobs.start(asked, site.service.context.events.line("ann", "questions.ask", "visits"))
 
 

@@ -42,7 +42,7 @@ def test_from_the_first_link_to_a_clean_stop(tmp_path):
     server = Running(fill(tmp_path), DITHER_READ_TIMEOUT="1", DITHER_WARM="false")
     try:
         line = server.process.stdout.readline()
-        assert re.search(r"first steward, once: http://127\.0\.0\.1:\d+/welcome/\S{43}$", line)
+        assert re.search(r"link for the first steward \(works once\): http://127\.0\.0\.1:\d+/welcome/\S{43}$", line)
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), 600) as slow:  # never sends its body
             slow.sendall(b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx")

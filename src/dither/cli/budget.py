@@ -1,9 +1,8 @@
-"""``dither budget`` and ``dither report``: what a ledger says about its accounts, and about a whole deployment."""
+"""``dither budget`` and ``dither report``: the accounts and history of a ledger, and the record of a deployment."""
 
 from __future__ import annotations
 
 import json
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +22,7 @@ from dither.cli.files import (
     refuse_on_server,
     with_receipt_file,
 )
-from dither.cli.options import BudgetOptions, ReportOptions
+from dither.cli.options import NUMBER, BudgetOptions, ReportOptions
 from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -34,12 +33,10 @@ from dither.ledger.charging import DEFAULT_MAX_INCIDENTS, Closure
 from dither.tables.card.model import Card
 from dither.tables.table import Table
 
-_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
-
 
 @dataclass(frozen=True)
 class LedgerTarget:
-    """The ledger that a command is about, with the dataset in it, and the card if a card was passed."""
+    """The ledger of a command, the dataset in it (None: all), and the card with its path if a card was passed."""
 
     ledger: str
     dataset: str | None
@@ -120,12 +117,11 @@ def _kept(path: str, card: Card) -> bool:
 def _show(ledger: Ledger, target: LedgerTarget, options: BudgetOptions, outputs: Outputs) -> None:
     """Print accounts and incidents, and the history, a verification, an export or a plot as the options ask.
 
-    ``target`` says which ledger and dataset the command is about; its ``dataset`` is None for all of them. ``outputs``
-    holds the files that were checked before anything is printed.
+    ``target`` has the dataset (None: all), and ``outputs`` the files that were checked before anything is printed.
     """
     dataset = target.dataset
     accounts = ledger.accounts(dataset)
-    _accounts(accounts)
+    printing.table(HEADER, [account.cells for account in accounts])
     _incidents(ledger, accounts, target)
     if options.history:
         _history(ledger, dataset, accounts)
@@ -152,11 +148,11 @@ def _target(named: str, dataset: str | None) -> LedgerTarget:
 
 
 def _open(target: LedgerTarget, receipt: str | None, *, read_only: bool) -> Ledger:
-    """Open the ledger of a command; refuse one that does not hold a receipt that was given or kept.
+    """Open the ledger of a command; refuse one without the entry of the passed or the kept receipt.
 
     ``receipt`` is the text that the user passed (None: none); the kept one is in the receipt file of ``target``. A
-    ledger that lacks the entry of a receipt is an older copy, in which charges are missing. With ``read_only`` nothing
-    can be charged or changed.
+    ledger without the entry of a receipt is an older copy, in which charges are missing. With ``read_only`` nothing can
+    be charged or changed.
     """
     given = None if receipt is None else Receipt.read(receipt)
     kept = None if target.receipt is None else read_receipt(target.receipt)
@@ -188,9 +184,9 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
 def _change(target: LedgerTarget, change: BudgetOptions) -> None:
     """Change a limit or reopen a dataset, if the options ask for it.
 
-    ``target`` says which ledger and dataset; ``change`` holds the options: the new limit (``limit``), whose it is
-    (``analyst``, ``each_person``, or the whole dataset's), whether to reopen, and who signs for what reason. Without a
-    limit and without reopening, nothing is done, and options that only make sense beside them are refused.
+    ``target`` has the ledger and the dataset; ``change`` has the options: the new ``limit``, whose it is (``analyst``,
+    ``each_person``, or the whole dataset's), whether to reopen, and the signature with its reason. Without a limit and
+    without reopening, nothing is done, and options that need one of them are refused.
     """
     if change.limit is None and not change.reopen:
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
@@ -218,23 +214,23 @@ def _change(target: LedgerTarget, change: BudgetOptions) -> None:
             _check_new_limit(ledger, target.dataset, limit, change)
             ledger.change_limit(target.dataset, limit, analyst=change.analyst, each_person=change.each_person, **signed)
             whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
-            echo(f"limit of {target.dataset} for {whose}: {limit} from now on; what was spent stays spent")
+            echo(f"new limit of {target.dataset} for {whose}: {limit}; past spending is unchanged")
             _remind(target, limit, change)
         if change.reopen and not ledger.incident_count(target.dataset):
             echo(f"{target.dataset} is open; nothing was changed")
         elif change.reopen:
             ledger.reopen(target.dataset, **signed)
-            echo(f"{target.dataset} takes questions again; the incidents stay in the history")
+            echo(f"{target.dataset} is reopened; the incidents stay in the history")
         if target.card is not None and target.card.receipt is not None:
             keep_receipt(target.card.receipt, ledger.head)
 
 
 def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: BudgetOptions) -> None:
-    """Refuse a new limit that cannot hold or is likely a mistake, before the ledger is changed.
+    """Refuse a new limit that is impossible or probably a mistake, before the ledger is changed.
 
-    ``change`` says whose limit it is: an analyst's, each person's, or the whole dataset's. Refused are a limit for a
-    kind of account that the dataset does not have and, unless ``change.force`` is given, a limit without the delta that
-    the present one has, or one below what is spent already.
+    ``change`` states whose limit it is: an analyst's, each person's, or the whole dataset's. Refused are a limit for a
+    kind of account that the dataset does not have and, without ``change.force``, a limit that drops the present delta
+    or is below the spending.
     """
     result = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
     whole, people = result["dataset", ""], result.get(("people", ""))
@@ -252,7 +248,7 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Bud
             raise InvalidArgument(
                 "--set", "whose limit", "no --each-person", "this card's budget is per person: pass --each-person"
             )
-    if account is None or change.force:  # a missing account is refused where it is looked for
+    if account is None or change.force:  # change_limit refuses a missing account
         return
     new = Limit.of(limit, account.filter)
     if isinstance(account.limit, ApproxDP) and not isinstance(limit, ApproxDP) and new.unit == account.unit:
@@ -263,7 +259,7 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Bud
             f"{limit}, without one",
             f"add ,delta={delta:g}; --force drops it, and with it every question that costs a delta",
         )
-    # what people have spent is private: of theirs nothing is known here
+    # account.spent is None for people, whose spending is private
     if account.spent is not None and new.unit == account.unit and not account.used.within(new.amount):
         raise InvalidArgument(
             "--set",
@@ -284,7 +280,9 @@ def _remind(target: LedgerTarget, limit: Guarantee, change: BudgetOptions) -> No
         return
     stated = card.each_person if change.each_person else card.budget
     if stated is not None and stated != limit:
-        echo(f"now let [budget] in {target.path} say the same: it still says {stated}, and is refused until it does")
+        echo(
+            f"now state the new limit under [budget] in {target.path}: it still has {stated} and is refused until then"
+        )
 
 
 def _limit(text: str) -> Guarantee:
@@ -293,32 +291,20 @@ def _limit(text: str) -> Guarantee:
     >>> _limit("epsilon=2"), _limit("epsilon=2, delta=1e-6"), _limit("rho=0.5")
     (PureDP(2), ApproxDP(2, 1e-06), ZCDP(0.5))
     """
-    said: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        if name in said or not _NUMBER.fullmatch(value):
-            raise _not_a_limit()
-        said[name] = float(value)
+    pairs = [tuple(piece.strip() for piece in part.partition("=")[::2]) for part in text.split(",")]
     kinds = {("epsilon",): PureDP, ("delta", "epsilon"): ApproxDP, ("rho",): ZCDP}
-    kind: Any = kinds.get(tuple(sorted(said)))
-    if kind is None:
-        raise _not_a_limit()
-    result: Guarantee = kind(**said)
+    kind: Any = kinds.get(tuple(sorted(name for name, _ in pairs)))
+    if kind is None or not all(NUMBER.fullmatch(value) for _, value in pairs):
+        expected = "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5"
+        raise InvalidArgument("--set", expected, "text of a different form", "pass --set epsilon=2")
+    result: Guarantee = kind(**{name: float(value) for name, value in pairs})
     return result
 
 
-def _not_a_limit() -> InvalidArgument:
-    """Return the error for a text that is no limit."""
-    return InvalidArgument(
-        "--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "text of a different form", "pass --set epsilon=2"
-    )
-
-
 def _incidents(ledger: Ledger, accounts: list[Account], target: LedgerTarget) -> None:
-    """Print which of the datasets in ``accounts`` had incidents, and which are closed because of them.
+    """Print the datasets in ``accounts`` with incidents (errors while rows were read), and which are closed by them.
 
-    An incident is an error while rows were read. The number that closes a dataset comes from the card of ``target``, or
-    is the default without a card.
+    The number of incidents that closes a dataset is that of the card of ``target``, else the default.
     """
     most = target.card.max_incidents if target.card is not None else DEFAULT_MAX_INCIDENTS
     for account in (account for account in accounts if account.kind == "dataset" and account.incidents):
@@ -332,11 +318,6 @@ def _incidents(ledger: Ledger, accounts: list[Account], target: LedgerTarget) ->
             f"{account.owner} is closed{whom} after {account.incidents} incidents (errors while rows were read). "
             f"Look into the incident log, then: dither budget {named} --reopen --signed-by NAME --reason WHY"
         )
-
-
-def _accounts(result: list[Account]) -> None:
-    """Print a table of accounts."""
-    printing.table(HEADER, [account.cells for account in result])
 
 
 def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:
@@ -356,12 +337,12 @@ def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> No
 
 @lru_cache
 def _cost(stated: str) -> str:
-    """Format a cost from its JSON; cached, since many entries have the same."""
+    """Return a cost as text from its JSON; cached, since many entries have equal costs."""
     return str(promised(json.loads(stated)))
 
 
 def _details(entry: Entry) -> str:
-    """Describe an entry of the history: a cost, a signature, new accounts, or the entry that it belongs to."""
+    """Return the details of a history entry as text: a cost, a signature, new accounts, or the answered entry."""
     body = entry.body
     if entry.kind == "charge":
         return _cost(json.dumps(body["cost"]))

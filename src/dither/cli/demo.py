@@ -72,8 +72,7 @@ TOO_MUCH = "SELECT COUNT(DISTINCT customer) AS customers FROM visits"
 
 
 def make_visits(rows: int) -> Any:
-    """Generate the demo's table of visits with ``rows`` rows; it is the same every time, since it follows from row
-    numbers.
+    """Return the demo's Arrow table of ``rows`` invented visits, which depends on the number of rows only.
 
     Customers live in one region and seldom shop in another; some come far more often than others; a few products are
     bought by nearly everybody, many by hardly anybody; amounts have a long tail. The constants that shape these laws
@@ -104,8 +103,8 @@ def make_visits(rows: int) -> Any:
 def _mixed(count: int, stream: int) -> NDArray[np.float64]:
     """Return ``count`` numbers between 0 and 1 that look random, as the splitmix64 generator mixes 1, 2, …, count.
 
-    Each ``stream`` (a small whole number) gives another sequence. The numbers are only used for made-up data, never as
-    noise.
+    Each ``stream`` (a small whole number) gives a different sequence. The numbers are used for invented data only,
+    never as noise.
     """
     x = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -125,30 +124,30 @@ def run(rows: int, folder: str) -> None:
     """Make a shop with ``rows`` visits in ``folder``, ask the demo's questions, and show the answers beside the true
     numbers.
     """
-    place = Path(folder)
-    _clear(place)
-    card, visits = str(place / "visits.toml"), make_visits(rows)
-    pq.write_table(visits, place / "visits.parquet")
+    target = Path(folder)
+    _clear(target)
+    card, visits = str(target / "visits.toml"), make_visits(rows)
+    pq.write_table(visits, target / "visits.parquet")
 
-    _say(
-        f"A made-up shop: {rows:,} visits of some {rows // 6:,} customers, in {place / 'visits.parquet'}.\n"
+    printing.echo(
+        f"A made-up shop: {rows:,} visits of some {rows // 6:,} customers, in {target / 'visits.parquet'}.\n"
         "Nobody in it exists, so this demo may show the truth beside the answers, which is never shown otherwise."
     )
     _step(1, "The steward writes a card: what is public about the table. The rows are not read for it.")
-    _command("init", str(place / "visits.parquet"), "--unit", "customer", "--output", card)
-    (place / "visits.toml").write_text(CARD, encoding="utf-8")
-    _say("\nThe draft explains every line. Filled in, without the explanations:\n")
-    _say("".join(f"    {line}\n" for line in CARD.splitlines() if line), end="")
+    _command("init", str(target / "visits.parquet"), "--unit", "customer", "--output", card)
+    (target / "visits.toml").write_text(CARD, encoding="utf-8")
+    printing.echo("\nThe draft explains every line. Filled in, without the explanations:\n")
+    printing.echo("".join(f"    {line}\n" for line in CARD.splitlines() if line), end="")
     _command("check", card)
 
     _step(2, "An analyst asks what a question would cost. No data are read, and nothing is charged.")
     _command("explain", card, BY_REGION, "--epsilon", "0.5")
 
     _step(3, "The question, with a page about its answer.")
-    page = str(place / "regions.html")
+    page = str(target / "regions.html")
     _command("query", card, BY_REGION, "--epsilon", "0.5", "--report", page)
     answer = _beside_truth(visits, card, BY_REGION, {"epsilon": 0.5}, ("visits", "spend"))
-    _say(
+    printing.echo(
         "Of 20 such counts about 19 are within their ± of the truth. At most 20 visits of a customer count,\n"
         "and almost none has more: a lower limit would mean less noise, and counts that are low by what it leaves out."
     )
@@ -157,7 +156,7 @@ def run(rows: int, folder: str) -> None:
     _command("query", card, BY_PRODUCT, "--epsilon", "0.8", "--max-groups", "20", "--max-rows", "3")
     how = {"epsilon": 0.8, "max_groups": 20, "max_rows": 3}
     _beside_truth(visits, card, BY_PRODUCT, how, ("visits",))
-    _say(
+    printing.echo(
         "The largest products are found first, each customer divided among all that they bought; then they are counted."
     )
 
@@ -175,30 +174,32 @@ def run(rows: int, folder: str) -> None:
     _command("budget", card, "--verify")
 
     _step(9, "The answer by region as a picture and as a page to hand on.")
-    from dither.present import svg
+    from dither.present.drawing import svg, terminal
 
-    (place / "regions.svg").write_text(svg(answer.chart("visits")), encoding="utf-8")
-    _bars(answer)
-    _say(f"\npicture: {place / 'regions.svg'}\npage:    {page}\n")
+    (target / "regions.svg").write_text(svg(answer.chart("visits")), encoding="utf-8")
+    printing.echo(terminal(answer.chart("visits"), 60))
+    printing.echo(f"\npicture: {target / 'regions.svg'}\npage:    {page}\n")
     me = sys.argv[0] if Path(sys.argv[0]).name == "dither" else "dither"
-    _say(f"Ask your own:  {shlex.quote(me)} query {shlex.quote(card)} 'SELECT …' --epsilon 0.1")
-    _say("The next demo starts all over, ledger included. A real ledger is never remade: it is what protects people.")
-    _say(
+    printing.echo(f"Ask your own:  {shlex.quote(me)} query {shlex.quote(card)} 'SELECT …' --epsilon 0.1")
+    printing.echo(
+        "The next demo starts all over, ledger included. A real ledger is never remade: it is what protects people."
+    )
+    printing.echo(
         "\nHere the analyst could read the rows. A server lets them ask and nothing else: make serve-demo starts one\n"
         "on this shop, with a steward and an analyst to sign in as; dither serve FOLDER serves your own cards."
     )
 
 
-def _clear(place: Path) -> None:
-    """Create the demo's folder ``place``, or empty one that an earlier demo has made; refuse any other.
+def _clear(target: Path) -> None:
+    """Create the demo's folder ``target``, or empty one that an earlier demo has made; refuse any other.
 
     A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could have
     the same names.
     """
     demo_files = {MARKER, *FILES, *(f"{LEDGER}{ending}" for ending in LEDGER_ENDINGS), *RECEIPTS}
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        existing = {item.name for item in place.iterdir()}
+        target.mkdir(parents=True, exist_ok=True)
+        existing = {item.name for item in target.iterdir()}
         if existing and (MARKER not in existing or existing - demo_files):
             raise InvalidArgument(
                 "--folder",
@@ -206,35 +207,30 @@ def _clear(place: Path) -> None:
                 "one with other things in it",
                 "pass --folder with another name, or move them away yourself",
             )
-        (place / MARKER).write_text(MARK, encoding="utf-8")
+        (target / MARKER).write_text(MARK, encoding="utf-8")
         for name in existing - {MARKER}:
-            (place / name).unlink()
+            (target / name).unlink()
     except OSError:
         raise InvalidArgument(
             "--folder", "a folder that can be written", "one that cannot", "pass --folder out/demo"
         ) from None
 
 
-def _say(text: str, end: str = "\n") -> None:
-    """Print text."""
-    printing.echo(text, end=end)
-
-
 def _step(number: int, text: str) -> None:
     """Print the number and the title of a step."""
-    _say(f"\n{number}. {text}")
+    printing.echo(f"\n{number}. {text}")
 
 
 def _command(*arguments: str) -> None:
     """Print a command and run it in this process."""
     from dither.cli.app import command
 
-    _say(f"\n$ dither {' '.join(shlex.quote(part) for part in arguments)}")
+    printing.echo(f"\n$ dither {' '.join(shlex.quote(part) for part in arguments)}")
     try:
         if command()(list(arguments), standalone_mode=False) == 130:
             raise KeyboardInterrupt
     except BudgetExceeded as error:
-        _say(f"dither: {error}")
+        printing.echo(f"dither: {error}")
 
 
 def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns: Sequence[str]) -> Any:
@@ -258,8 +254,8 @@ def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns
             line += [_number(row[answer.columns.index(name)]), _number(exact[key][names.index(name)])]
         lines.append(line)
     right = [False] * len(keys) + [True] * (len(header) - len(keys))
-    _say("\n  * only in this demo: the truth is never shown otherwise")
-    _say(indent("\n".join(text_table(header, lines, right, rule=False)), "  "))
+    printing.echo("\n  * only in this demo: the truth is never shown otherwise")
+    printing.echo(indent("\n".join(text_table(header, lines, right, rule=False)), "  "))
     return answer
 
 
@@ -274,14 +270,7 @@ def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def _number(value: Any) -> str:
-    """Format a number of the demo; NULL for None."""
-    if value is None:  # of a group without people
+    """Return a number as text: whole numbers with separators, others with two decimals, NULL for None."""
+    if value is None:  # a group without people
         return "NULL"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def _bars(answer: Any) -> None:
-    """Print the counts by region as a bar chart."""
-    most = max(1, *(value for value in answer["visits"]))
-    for name, value in zip(answer["region"], answer["visits"], strict=True):
-        _say(f"  {name:<10} {'█' * round(40 * max(value, 0) / most)} {value:,}")

@@ -1,16 +1,16 @@
 """The files of a command: the card that it opens, with its ledger and receipt, and the files that it writes.
 
-The last receipt lies beside the card (``visits.toml.receipt``), or where the card's ``receipt`` says: best on another
-disk. It is read before a question and written after each answer, so that a ledger that went back, or is gone, is
-noticed and refused.
+The last receipt is kept beside the card (``visits.toml.receipt``), or in the file that the card's ``receipt`` states,
+best on a different disk. It is read before a question and written after each answer, so that a ledger that was rolled
+back or removed is refused.
 
 Whether an output file may be written is decided before anything else happens:
 
-* What exists stays, unless ``--force`` says otherwise.
-* A source, a card, a ledger, its key and a receipt stay even then. They are known by the card that is asked about, by
-  the cards in the folder that is written to, and by what is in them.
-* A file appears whole or not at all. Room for it is made before a question is charged, so that a folder that is
-  missing or read-only is found out while it costs nothing.
+* Existing files are not overwritten without ``--force``.
+* A source, card, ledger, key or receipt is never overwritten. Such files are recognized by the card of the command, by
+  the cards in the folder that is written to, and by their content.
+* A file appears whole or not at all. A temporary file is made before a question is charged, so that a folder that is
+  missing or read-only is refused before the charge.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def source_files(source: str) -> set[Path]:
 
 
 class Outputs:
-    """The files that a command will write. Used as a context, it removes what was reserved and not written.
+    """The files that a command will write; leaving its ``with`` block removes reserved files that were not written.
 
     >>> with tempfile.TemporaryDirectory() as folder, Outputs() as outputs:
     ...     outputs.add("--output", folder + "/answer.csv", ("csv", "json"))
@@ -121,7 +121,7 @@ class Outputs:
         room, target = self._reserved[option]
         content(str(room))
         os.chmod(room, 0o666 & ~_umask())
-        self._check(option, target)  # somebody may have put something there meanwhile
+        self._check(option, target)  # the file may have been created since it was reserved
         if self._force:
             os.replace(room, target)
         else:
@@ -296,10 +296,10 @@ def read_card(path: str) -> Card:
 
 
 def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:
-    """Open the table of a card; its ledger has to hold the kept receipt and the one that was passed.
+    """Open the table of a card; refuse a ledger without the entries of the kept receipt and of the passed one.
 
-    ``path`` is the card's file, and ``card`` its content where it was read before. ``receipt`` is text that the user
-    passed, None for none. With ``read_only`` nothing can be charged, so that no receipt needs to be kept.
+    ``path`` is the card's file, and ``card`` its content (None: it is read). ``receipt`` is the text of a receipt that
+    the user passed (None: none). With ``read_only`` nothing can be charged, so no receipt needs to be kept.
     """
     card = read_card(path) if card is None else card
     if not read_only:
@@ -337,14 +337,14 @@ def open_remote(url: str) -> Table:
 
 
 def refuse_on_server(option: str, given: object) -> None:
-    """Refuse an option that needs a ledger of one's own."""
+    """Refuse an option that needs direct access to a ledger, if it was passed with the address of a server."""
     if given:
         fix = "leave it out; stewards and auditors find it on the server's page"
         raise InvalidArgument(option, "a card or a ledger of your own", "a server", fix)
 
 
 def check_receipt(path: str, card: Card) -> None:
-    """Refuse to charge if the new receipt could not be kept beside the card at ``path``, or where the card says.
+    """Refuse to charge if the new receipt could not be written to the receipt file of the card at ``path``.
 
     Without the kept receipt, an older copy of the ledger would go unnoticed.
     """
@@ -369,7 +369,8 @@ def _cannot_start(ledger: str | None) -> bool:
 
 
 def with_receipt_file(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
-    """Return an error of the ledger; if the kept receipt contradicts the ledger, with the file of the receipt."""
+    """Return an error of the ledger, with the path of the receipt file in its fix if the ledger lacks the entry of the
+    kept receipt."""
     if kept is None or not isinstance(error, LedgerRolledBack):
         return error
     fix = f"{error.fix}. The receipt is kept in {receipt_file(path, card)}"
@@ -377,7 +378,7 @@ def with_receipt_file(error: LedgerError, path: str, card: Card, kept: Receipt |
 
 
 def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
-    """Return the error with the command that changes the ledger's limits."""
+    """Return the error about differing limits, with the command that changes the ledger's limits in its fix."""
     whose = " --each-person" if card.each_person is not None else ""
     stated = card.each_person if card.each_person is not None else card.budget
     limit = "LIMIT" if stated is None else _option(stated)

@@ -9,8 +9,8 @@ status    meaning
 130       interrupted
 ========  ============================================================
 
-A traceback would show local variables and messages of libraries, and both can hold data. Of an unforeseen
-error only its type and its place in the code are shown, and after a charge, when rows have been read, not even these.
+A traceback would show local variables and messages of libraries, and both can hold data. Of an unexpected error only
+its type and its line of code are shown, and after a charge, when rows have been read, not even these.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def run(command: Callable[[], object]) -> int:
 def explained(error: BaseException) -> tuple[str, int]:
     """Return the line to print about an error (empty for none), and the exit status of the command.
 
-    The statuses are 130 for an interruption (128 plus the number of SIGINT, as shells do), the parser's own for a
-    command line that it cannot read, and 2 for everything else. A failure inside a release also says whether it was
-    charged.
+    The status is 130 for an interruption (128 plus the number of SIGINT, as in shells), the parser's status for an
+    invalid command line, and 2 otherwise. For a failure inside a release, the line also says whether it was charged.
     """
     if isinstance(error, QuestionFailed):
         cause = error.__cause__
@@ -82,7 +81,7 @@ def explained(error: BaseException) -> tuple[str, int]:
 
 
 def interrupted(error: BaseException) -> bool:
-    """Return whether Ctrl-C caused an error, also where a library has turned it into another one."""
+    """Return whether Ctrl-C caused an error, directly or as the cause of an error that a library raised."""
     return any(
         isinstance(item, (KeyboardInterrupt, typer.Abort))
         or (isinstance(item, RuntimeError) and str(item) == "Query interrupted")  # what DuckDB makes of it
@@ -122,29 +121,29 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-UNKNOWN = "The ledger cannot be asked whether this was charged: assume that it was, and see dither budget."
+UNKNOWN = "The ledger cannot be read, so this may have been charged: assume that it was, and see dither budget."
 
 
 class QuestionFailed(Exception):
-    """Wraps the error of a release with what the ledger says about its charge."""
+    """Wraps the error of a release with a sentence on whether it was charged."""
 
     def __init__(self, charged: str, *, after_charge: bool) -> None:
-        """Keep what the ledger says about the charge, and whether there was one."""
+        """Keep the sentence ``charged`` about the charge; ``after_charge`` is False if nothing was charged."""
         super().__init__(charged)
         self.charged = charged
         self.after_charge = after_charge
 
 
 Kind = Literal["question", "publication", "series", "profile"]
-"""What is released: the field of a recorded request that only such a request has."""
+"""The kind of a release, which is the name of a field that only requests of this kind have in the ledger."""
 
 
 @contextmanager
 def explaining_failures(ledger: str, dataset: str, kind: Kind, question: str | None = None) -> Iterator[None]:
-    """Run a release in this block; if it fails, raise an error that says whether the ledger has charged for it.
+    """Run a release in the block; if it fails, raise an error that says whether the ledger has charged for it.
 
-    ``ledger`` is the ledger's address, ``dataset`` and ``kind`` say what is released. ``question`` is the SQL by which
-    the charge of a question is recognized, None for other releases.
+    ``ledger`` is the ledger's address, ``dataset`` the charged dataset and ``kind`` the kind of release. ``question``
+    is the SQL by which the charge of a question is recognized, None for other releases.
     """
     before = _last_entry(ledger)
     try:
@@ -168,7 +167,7 @@ def _last_entry(address: str) -> int | None:
 
 
 def _charge_since(address: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
-    """Describe the newest charge for this release made after entry number ``before``; None if there is none.
+    """Return a sentence on the newest charge for this release after entry number ``before``; None if there is none.
 
     ``address`` is the ledger's, ``kind`` the kind of release and ``question`` the SQL of a question (None for other
     kinds). If the ledger cannot be read now or could not be read before (``before`` is None), the text says that the
@@ -197,10 +196,10 @@ def _charge_since(address: str, dataset: str, kind: Kind, question: str | None, 
         return None
     seq, cost = list(paid.items())[-1]
     if kind == "series":
-        return f"{cost} was charged, once for the whole series: released again, it goes on for free."
+        return f"{cost} was charged, once for the whole series: releasing it again is free."
     if seq in answered:
-        return f"{cost} was charged, and the answer is recorded: asked again, the same question returns it for free."
-    return f"{cost} was charged (entry {seq} of the ledger) and stays charged; asked again, it is charged again."
+        return f"{cost} was charged, and the answer is recorded: repeating the question returns it for free."
+    return f"{cost} was charged (entry {seq} of the ledger) and stays charged; repeating it is charged again."
 
 
 def _belongs_to(body: dict[str, object], kind: Kind, question: str | None) -> bool:

@@ -24,14 +24,15 @@ from dither.tables.options import option, option_types
 
 _FORCE = "Overwrite existing files; never a source, card, ledger, key or receipt."
 _RECEIPT = "The last receipt you kept: an older copy of the ledger is refused."
+_ANALYST = "The asking analyst, where analysts have budgets."
 
 
 @dataclass(frozen=True)
 class DemoOptions:
     """Size and folder of the demo."""
 
-    rows: int = option(200_000, "How many visits to make up.", "N")
-    folder: str = option("out/demo", "Where to write: a new or an empty folder.", "FOLDER")
+    rows: int = option(200_000, "The number of invented visits.", "N")
+    folder: str = option("out/demo", "The folder to write to: a new or an empty one.", "FOLDER")
 
     def __post_init__(self) -> None:
         arguments.whole(self.rows, "--rows", 1000, 10_000_000)
@@ -39,20 +40,20 @@ class DemoOptions:
 
 @dataclass(frozen=True)
 class InitOptions:
-    """What a draft of a card says, and where it is written."""
+    """The content of a drafted card, and the file that it is written to."""
 
     unit: str | None = option(
         None, "The column that identifies the person; without it every row is a person.", "COLUMN"
     )
     name: str | None = option(None, "The name of the table in questions, or of several tables together.", "NAME")
-    output: str | None = option(None, "Where to write the card.", "FILE")
+    output: str | None = option(None, "Write the card to this file.", "FILE")
     force: bool = option(False, "Overwrite an existing file, unless it is a card.")
     schema_only: bool = option(False, "Read no rows, and propose no types.")
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Where the answer to a question goes: printed in a format, to files, a plot, a page."""
+    """How the answer to a question is printed, and the files that it is written to."""
 
     dry_run: bool = option(False, "Explain only: read no data, charge nothing.")
     format: str | None = option(None, "json, csv or parquet instead of a table.", "NAME")
@@ -71,7 +72,7 @@ class ReleaseCommandOptions:
     dry_run: bool = option(False, "Show the cost and the expected ± only: read no data, charge nothing.")
     output: str | None = option(None, "Write everything to this file.", "FILE")
     report: str | None = option(None, "Write a page about it to this .html file.", "FILE")
-    analyst: str | None = option(None, "Who asks, where each analyst has a budget.", "NAME")
+    analyst: str | None = option(None, _ANALYST, "NAME")
     receipt: str | None = option(None, _RECEIPT, "TEXT")
     force: bool = option(False, _FORCE)
 
@@ -83,21 +84,21 @@ class PublicationOptions(ReleaseCommandOptions):
     epsilon: float | None = option(None, "The ε to spend; else that of the plan.", "NUMBER")
     delta: float | None = option(None, "The δ to spend; else that of the plan or the card.", "NUMBER")
     max_rows: int | Literal["auto"] | None = option(
-        None, "How many rows of a person count at most; auto chooses privately.", "N|auto"
+        None, "The most rows of a person that count; auto chooses privately.", "N|auto"
     )
-    bias: bool = option(False, "Spend a twentieth of the cost to learn how much a stated limit leaves out.")
+    bias: bool = option(False, "Spend a twentieth of the cost to estimate how much a stated limit excludes.")
     about: str | None = option(None, "The table, of a card with several.", "NAME")
     key: str | None = option(
-        None, "A name for this release: asked again under it, the same release is returned.", "NAME"
+        None, "A name for this release: repeating it under this name returns the recorded release.", "NAME"
     )
-    again: bool = option(False, "Release anew, and charge anew, even if this was done before.")
+    again: bool = option(False, "Release and charge again, even if this was done before.")
 
 
 @dataclass(frozen=True)
 class PublishOptions(PublicationOptions):
-    """How a plan of tables is published, and where the tables go."""
+    """The options of ``publish``: cost, limits and output of a plan of tables."""
 
-    rho: float | None = option(None, "Instead of ε and δ: the ρ of zCDP to spend.", "NUMBER")
+    rho: float | None = option(None, "The ρ of zCDP to spend, instead of ε and δ.", "NUMBER")
     output: str | None = option(None, "Write every table, the records and publication.json to this folder.", "FOLDER")
     format: str = option("csv", "The tables as csv or parquet.", "NAME")
     json: bool = option(False, "Print JSON.")
@@ -117,10 +118,10 @@ class PublishOptions(PublicationOptions):
 
 @dataclass(frozen=True)
 class SynthesizeOptions(PublicationOptions):
-    """Which synthetic records are generated, and where they go."""
+    """The options of ``synthesize``: columns, number, rules and output of synthetic records."""
 
-    columns: str | None = option(None, "The columns; else all that the card has keys or bounds of.", "NAME,NAME…")
-    rows: int | None = option(None, "How many records; else about as many as there are rows.", "N")
+    columns: str | None = option(None, "The columns; else all with keys or bounds in the card.", "NAME,NAME…")
+    rows: int | None = option(None, "The number of records; else about the number of rows.", "N")
     target: str | None = option(None, "The column that models trained on the records will predict.", "COLUMN")
     constraint: tuple[str, ...] = option(
         (), "A public rule that every record obeys: 'NOT (married AND age < 15)'; may be repeated.", "SQL"
@@ -131,29 +132,29 @@ class SynthesizeOptions(PublicationOptions):
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What a profile costs, and which columns it describes."""
+    """The options of ``profile``: its cost, columns and output."""
 
     epsilon: float | None = option(None, "The ε to spend; without it, the newest profile is shown, for free.", "NUMBER")
     delta: float | None = option(None, "The δ to spend; else that of the card, where normal noise is better.", "NUMBER")
-    rho: float | None = option(None, "Instead of ε and δ: the ρ of zCDP to spend.", "NUMBER")
+    rho: float | None = option(None, "The ρ of zCDP to spend, instead of ε and δ.", "NUMBER")
     columns: str | None = option(None, "The columns to describe; else all.", "NAME,NAME…")
-    without: str | None = option(None, "The columns to leave out.", "NAME,NAME…")
+    without: str | None = option(None, "The columns to omit.", "NAME,NAME…")
     dry_run: bool = option(False, "Show the cost and the expected ± only: read no data, charge nothing.")
     json: bool = option(False, "Print JSON.")
     report: str | None = option(None, "Write the charts to this .html file.", "FILE")
-    analyst: str | None = option(None, "Who asks, where each analyst has a budget.", "NAME")
+    analyst: str | None = option(None, _ANALYST, "NAME")
     receipt: str | None = option(None, _RECEIPT, "TEXT")
-    again: bool = option(False, "Measure anew, and charge anew, even if this was done before.")
-    yes: bool = option(False, "Measure although nothing is expected to be seen.")
+    again: bool = option(False, "Measure and charge again, even if this was done before.")
+    yes: bool = option(False, "Measure even if everything is expected to be hidden by noise.")
     force: bool = option(False, _FORCE)
 
 
 @dataclass(frozen=True)
 class SeriesOptions(ReleaseCommandOptions):
-    """Which points of a series are released, and where they go."""
+    """The options of ``series``: the last period to release, and the output."""
 
     through: str | None = option(None, "The last period to release; else the last one that has ended (UTC).", "DATE")
-    window: int | None = option(None, "Sums over the last N periods in place of running totals, for free.", "N")
+    window: int | None = option(None, "Show sums over the last N periods instead of running totals, for free.", "N")
     output: str | None = option(None, "Write all points to this .csv, .json or .parquet.", "FILE")
     plot: str | None = option(None, "Draw lines with their bands to this file.", "FILE")
     json: bool = option(False, "Print JSON.")
@@ -165,8 +166,7 @@ class SeriesOptions(ReleaseCommandOptions):
 
 @dataclass(frozen=True)
 class BudgetOptions:
-    """What to show and to write of a ledger; or a new limit, or the reopening of a dataset, signed and with a
-    reason."""
+    """The options of ``budget``: parts of a ledger to show or export, and signed changes of a limit or reopenings."""
 
     dataset: str | None = option(None, "Show only this dataset.", "NAME")
     history: bool = option(False, "Show every entry.")
@@ -180,16 +180,18 @@ class BudgetOptions:
     )
     analyst: str | None = option(None, "With --set: the limit of this analyst.", "NAME")
     each_person: bool = option(False, "With --set: the limit of each person.")
-    reopen: bool = option(False, "Take questions again after incidents.")
-    signed_by: str | None = option(None, "With --set or --reopen: who is responsible.", "NAME", flag="--signed-by --by")
-    reason: str | None = option(None, "With --set or --reopen: why; it stays in the history.", "TEXT")
+    reopen: bool = option(False, "Reopen a dataset that incidents have closed.")
+    signed_by: str | None = option(
+        None, "With --set or --reopen: the responsible person.", "NAME", flag="--signed-by --by"
+    )
+    reason: str | None = option(None, "With --set or --reopen: the reason, for the history.", "TEXT")
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The table that a deployment record is about, and the file that it is written to."""
+    """The options of ``report``: the card of a deployment, and the file for its record."""
 
-    deployment: str | None = option(None, "The card of the table that the record is about.", "CARD")
+    deployment: str | None = option(None, "The card of the deployed table.", "CARD")
     output: str | None = option(None, "Write a .md, .html or .json file instead of printing Markdown.", "FILE")
     force: bool = option(False, _FORCE)
 
@@ -200,42 +202,42 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """What the command line states of a server's configuration; it overrides file and environment."""
+    """The options of ``serve``: settings that override the configuration file and the environment."""
 
     database: str | None = option(
-        None, "Where users and answers are kept: a file, or postgresql://…; else in the folder.", "PLACE"
+        None, "The database of users and answers: a file, or postgresql://…; else in the folder.", "DATABASE"
     )
     host: str | None = option(None, "The address to listen on; else 127.0.0.1.", "NAME")
     port: int | None = option(None, "The port to listen on; else 8765.", "N")
     config: str | None = option(None, "The configuration; else dither-server.toml.", "FILE")
-    processes: int | None = option(None, "How many processes serve; more than 1 needs PostgreSQL.", "N")
+    processes: int | None = option(None, "The number of serving processes; more than 1 needs PostgreSQL.", "N")
     single_steward: bool = option(False, "Let one steward alone raise limits.")
 
 
 @dataclass(frozen=True)
 class BackupOptions:
-    """Where the secrets of a backup go, and which server it is about."""
+    """The options of ``backup``: the folder for the ledgers' secrets, and the server's configuration."""
 
     keys: str | None = option(
-        None, "Copy the ledgers' secrets to this folder, once; keep it apart from the backups.", "FOLDER"
+        None, "Copy the ledgers' secrets to this folder, once; keep it separate from the backups.", "FOLDER"
     )
     config: str | None = option(None, "The configuration; else dither-server.toml.", "FILE")
-    database: str | None = option(None, "The server's database, as for dither serve.", "PLACE")
+    database: str | None = option(None, "The server's database, as for dither serve.", "DATABASE")
 
 
 @dataclass(frozen=True)
 class RestoreOptions(BackupOptions):
-    """Where the secrets of a backup are, which server is restored, and who accepts lost charges for what reason."""
+    """The options of ``restore``: the folder with the ledgers' secrets, and a signed acceptance of lost charges."""
 
     keys: str | None = option(None, "The folder with the ledgers' secrets, if those are lost, too.", "FOLDER")
-    accept_loss: bool = option(False, "Use a ledger that has lost entries: nothing is left in its accounts.")
-    signed_by: str | None = option(None, "With --accept-loss: who is responsible.", "NAME", flag="--signed-by --by")
-    reason: str | None = option(None, "With --accept-loss: why; it stays in the history.", "TEXT")
+    accept_loss: bool = option(False, "Use a ledger that has lost entries, with no budget left in its accounts.")
+    signed_by: str | None = option(None, "With --accept-loss: the responsible person.", "NAME", flag="--signed-by --by")
+    reason: str | None = option(None, "With --accept-loss: the reason, for the history.", "TEXT")
 
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What is audited, how thoroughly, and where the findings go."""
+    """The options of ``audit``: the claim to test, the effort, and the files for the findings."""
 
     epsilon: float | None = option(None, "The ε that your function claims.", "NUMBER")
     delta: float = option(0.0, "The δ that it claims.", "NUMBER")
@@ -246,10 +248,10 @@ class AuditOptions:
     pairs: str | None = option(
         None, "Instead of bounds: a function in the file that returns (name, x, neighbor) triples.", "NAME"
     )
-    trials: int = option(20_000, "How often your function is run on each of two neighbors.", "N")
+    trials: int = option(20_000, "The number of runs of your function on each of two neighbors.", "N")
     only: str | None = option(None, "Audit only built-in subjects with this in their name.", "TEXT")
     broken: bool = option(False, "Audit mechanisms known to be broken, and their repairs, instead.")
-    seconds: float = option(1.0, "About how long to sample each built-in subject.", "N")
+    seconds: float = option(1.0, "The approximate time to sample each built-in subject, in seconds.", "N")
     confidence: float = option(0.999, "The confidence of a refutation, over the whole audit.", "NUMBER")
     json: str | None = option(None, "Write the findings to this file.", "FILE")
     html: str | None = option(None, "Write a page with the trade-off plots to this file.", "FILE")
@@ -262,7 +264,7 @@ class AuditOptions:
 def expand_options(
     command: Callable[..., None], *, taken: Callable[[Field[Any]], bool] = lambda _: True
 ) -> Callable[..., None]:
-    """Decorate a command that takes groups of options: typer sees each field of a group as an option of its own.
+    """Decorate a command that takes groups of options: typer sees each field of a group as a separate option.
 
     ``taken`` selects the fields; the others keep their defaults.
 
@@ -338,7 +340,7 @@ def _read(given: Any, hint: Any, flag: str) -> Any:
         return given
     if int in kinds and _WHOLE.fullmatch(given):
         return int(given)
-    if float in kinds and _NUMBER.fullmatch(given):
+    if float in kinds and NUMBER.fullmatch(given):
         return float(given)
     if str in kinds:
         return given
@@ -348,28 +350,24 @@ def _read(given: Any, hint: Any, flag: str) -> Any:
 
 
 _WHOLE = re.compile("[0-9]{1,18}")
-_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
+NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
 
 
-class Command(TyperCommand):
+class _FlagsWithoutType:
+    """A mixin for commands whose help shows no type beside flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command, including ``--help``, with an empty type for flags."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the command class
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(_FlagsWithoutType, TyperCommand):
     """A command whose help shows no type beside flags."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including ``--help``."""
-        return _without_flag_types(super().get_params(ctx))
 
-
-class Group(TyperGroup):
+class Group(_FlagsWithoutType, TyperGroup):
     """The main command, whose help shows no type beside flags."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including ``--help``."""
-        return _without_flag_types(super().get_params(ctx))
-
-
-def _without_flag_types(parameters: list[Any]) -> list[Any]:
-    """Remove the type that the help would show beside flags."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    return parameters

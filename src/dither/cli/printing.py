@@ -1,8 +1,8 @@
-"""Everything that a command prints: as plain text, complete, and in whatever encoding the terminal has.
+"""Printing for commands: plain text, complete, in any encoding of the terminal.
 
-Names and keys come from tables, and messages quote what was typed. None of them may move the cursor, turn the line
-around or end it: :func:`without_commands` shows such characters by their number. An encoding without ε or ± gets words
-instead, so printing never fails, least of all after a question was charged.
+Names and keys come from tables, and messages quote user input. None of them may move the cursor, reverse the direction
+of a line or end it: :func:`without_commands` escapes such characters. If the encoding lacks ε or ±, words are printed
+instead, so that printing never fails after a question was charged.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def is_terminal() -> bool:
 
 
 def busy(doing: str) -> AbstractContextManager[object]:
-    """Show on a terminal that something takes long, while the block runs."""
+    """Return a context that shows ``doing`` with a spinner on a terminal while its block runs."""
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
@@ -124,9 +124,9 @@ def item(text: object, mark: str = "- ") -> None:
 
 
 def stream(header: Sequence[str], rows: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
-    """Print the rows of a long table as they come: in columns on a terminal, separated by tabs elsewhere.
+    """Print the rows of a long table one by one: in columns on a terminal, separated by tabs elsewhere.
 
-    ``widths`` has the width of each column in characters; rows are not known beforehand, so it cannot follow from them.
+    ``widths`` has the width of each column in characters; it is stated since later rows are not known yet.
     """
     separator, room = ("  ", widths) if is_terminal() else ("\t", [0] * len(header))
     for row in chain([header], rows):

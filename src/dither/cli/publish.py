@@ -1,4 +1,4 @@
-"""``dither publish``, ``dither synthesize`` and ``dither series``: many numbers for one charge."""
+"""``dither publish``, ``dither synthesize`` and ``dither series``: many released numbers for one charge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dither.tables.table import Table
 
 RECORD_FORMATS = ("parquet", "csv")
 MOST_LINES = 20
-"""How many lines of a table are printed."""
+"""The most lines of a table that are printed."""
 
 
 def explain_plan(path: str, options: PublishOptions) -> None:
@@ -66,14 +66,15 @@ def publish(path: str, options: PublishOptions) -> None:
                     with busy("making whole counts…"):
                         publication.counts.table([])
                 _write_publication(publication, outputs, options)
-                outputs.write("--report", lambda room: _write_publication_page(room, publication, plan))
+                title = f"Tables of {plan.card.name}"
+                outputs.write("--report", lambda room: _write_page(room, publication, title))
 
 
 def draft(card: str, output: str | None, about: str | None, force: bool) -> None:
     """Write a draft of a plan for the card at the path ``card``.
 
-    ``output`` is the file to write, None for ``<card>_plan.toml`` beside the card. ``about`` is a column to base the
-    plan on, None for none, and ``force`` allows an existing file to be overwritten.
+    ``output`` is the file to write, None for ``<card>_plan.toml`` beside the card. ``about`` is the private table, of a
+    card with several (None: the first), and ``force`` allows an existing file to be overwritten.
     """
     description = read_card(card)
     path = output if output is not None else str(Path(card).with_name(f"{Path(card).stem}_plan.toml"))
@@ -87,13 +88,12 @@ def draft(card: str, output: str | None, about: str | None, force: bool) -> None
 
 @contextmanager
 def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[tuple[Plan, str]]:
-    """Open the plan in the file ``path`` and the table of its card, and yield the plan with the path of its card.
+    """Open the plan in the file ``path`` and the table of its card, and yield the plan and the path of its card.
 
-    ``options`` may replace entries of the plan (``changes``) and hold a receipt, which is not looked at with
-    ``read_only``.
+    ``options`` may replace entries of the plan (``changes``) and hold a receipt, which is ignored if ``read_only``.
     """
-    place = Path(path)
-    given, folder = {**read_plan(place), **options.changes}, place.absolute().parent
+    file = Path(path)
+    given, folder = {**read_plan(file), **options.changes}, file.absolute().parent
     card = str(card_path(given, folder))
     with open_table(card, receipt=None if read_only else options.receipt, read_only=read_only) as table:
         yield plan_of(given, table, folder), card
@@ -158,19 +158,16 @@ def _write_publication(publication: Publication, outputs: Outputs, options: Publ
     echo("--output FOLDER writes all of it, with records", err=True)
 
 
-def _write_publication_page(path: str, publication: Publication, plan: Plan) -> None:
-    """Write the page of a publication."""
+def _write_page(path: str, result: Publication | SyntheticRecords | SeriesAnswer, title: str, **more: Any) -> None:
+    """Write the HTML page about a result to a file; ``more`` are further arguments of :func:`dither.present.html`."""
     from dither.present import write_html
 
-    write_html(path, publication, f"Tables of {plan.card.name}")
+    write_html(path, result, title, **more)
 
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
-    """Print the first rows of the published table whose columns are ``names``, with half the width of each interval as
-    its ±.
-
-    An error of 0 means that the number was public. Where the publication has whole counts, they are a last column.
-    """
+    """Print the first rows of the published table with the key columns ``names``: values, the half-widths of their
+    intervals as ±, and whole counts if there are any. A ± of 0 means that the number was public."""
     from dither.present.text import rounded, two_digit_decimals, two_digits
 
     table = publication.table(*names)
@@ -247,7 +244,7 @@ def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
 def synthesize(path: str, options: SynthesizeOptions) -> None:
     """Release synthetic records for the card at ``path``, and write or print them.
 
-    What can fail without the records, as a file name that is taken, is tried before the charge.
+    Everything that can fail without the records, such as an existing output file, is checked before the charge.
     """
     check_rows(options.rows)
     card = read_card(path)
@@ -299,14 +296,15 @@ def _write_records(
     outputs.write("--output", lambda room: write_table(records, room, ending))
     if options.output is None:
         _print_records(records)
-    outputs.write("--report", lambda room: _write_records_page(room, released, plan))
+    title = f"Synthetic records of {plan.counting.card.name}"
+    outputs.write("--report", lambda room: _write_page(room, released, title, explanation=plan))
     paid = "replayed for free" if released.replayed else f"cost {plan.guarantee}"
     echo(f"{records.num_rows:,} synthetic records; {paid}; left: {released.remaining}", err=True)
     for note in (*released.notes, Note("rows_outside_domains")):
         echo(f"- {note}", err=True)
-    for place in (options.output, options.report):
-        if place is not None:
-            echo(f"written to {place}", err=True)
+    for path in (options.output, options.report):
+        if path is not None:
+            echo(f"written to {path}", err=True)
 
 
 def _print_records(records: Any) -> None:
@@ -322,13 +320,6 @@ def _print_records(records: Any) -> None:
     print_table(records.column_names, lines)
     if records.num_rows > MOST_LINES:
         echo(f"… and {records.num_rows - MOST_LINES:,} more: --output records.parquet writes all, for free")
-
-
-def _write_records_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> None:
-    """Write the page of synthetic records."""
-    from dither.present import write_html
-
-    write_html(room, released, f"Synthetic records of {plan.counting.card.name}", explanation=plan)
 
 
 def explain_series(card: str, name: str, options: SeriesOptions) -> None:
@@ -360,7 +351,8 @@ def release_series(card: str, name: str, options: SeriesOptions) -> None:
                 answer = series.release(options.through, window=options.window, analyst=options.analyst)
                 outputs.write("--output", answer.write)
                 outputs.write_plot(lambda axes: answer.plot(axes=axes), 9.0)
-                outputs.write("--report", lambda room: _write_series_page(room, answer, table.card.name))
+                title = f"{answer.name or 'A series'} of {table.card.name}"
+                outputs.write("--report", lambda room: _write_page(room, answer, title))
     if options.json:
         echo(answer.to_json())
         return
@@ -368,13 +360,6 @@ def release_series(card: str, name: str, options: SeriesOptions) -> None:
     written = [item for item in (options.output, options.plot, options.report) if item is not None]
     if written:
         echo(f"written: {', '.join(written)}", err=True)
-
-
-def _write_series_page(path: str, answer: SeriesAnswer, table: str) -> None:
-    """Write the page of a series."""
-    from dither.present import write_html
-
-    write_html(path, answer, f"{answer.name or 'A series'} of {table}")
 
 
 def _print_series(answer: SeriesAnswer) -> None:

@@ -30,7 +30,7 @@ _ACCEPTED = "nothing is left in its accounts until stewards raise the limits."
 
 
 def words(item: copies.Restored) -> str:
-    """Describe what became of one part of a backup.
+    """Return a sentence on the outcome of restoring one part of a backup.
 
     >>> print(words(copies.Restored("visits.sqlite", "restored", 100, 20, True)))
     visits.sqlite: restored, of entry 100. At least 20 later entries are lost, and what they charged is unknown: it is

@@ -69,18 +69,20 @@ def init(sources: list[str], options: InitOptions) -> None:
     with Outputs(force=options.force, protected=protected) as outputs:
         outputs.add("--output", path)
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
-    item(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}", "")
+    item(
+        f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then run: dither check {path}", ""
+    )
     if not options.schema_only:
         _print_proposals(named, options.unit)
-    offer = f"dither profile {path} --epsilon 1 shows every column, and later answers gain by it"
+    offer = f"dither profile {path} --epsilon 1 shows every column, and makes later answers more accurate"
     item(f"Once the card is complete: {offer}", "")
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
     """Print the types and formats that fit almost all cells of text columns, for the steward to choose from.
 
-    ``sources`` maps the name of each table to its source; ``unit`` is the column of person keys, which is not looked
-    at, None if it is not known.
+    ``sources`` maps the name of each table to its source; ``unit`` is the column of person keys, which is skipped
+    (None: not known).
     """
     from dither.tables.engines import connect
     from dither.tables.engines.conversions import proposed_types
@@ -95,14 +97,14 @@ def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
                 lines.append((name, words, f"{proposal.readings[0].read:,} of {proposal.tried:,}"))
     if lines:
         echo()
-        item("Seen in the first cells, and printed here only. Copy what you know to be right into the card:", "")
+        item("Found in the first cells, and printed here only. Copy into the card what you know to be right:", "")
         echo(indent("\n".join(text_table(("column", "reads as", "cells"), lines, rule=False)), "  "))
 
 
 def _stem(source: str) -> str:
     """Return the name of a table from its source."""
-    place, _, table = source.rpartition("::")
-    return table.rpartition(".")[2] if place else (Path(source).stem.strip("*?.[]") or "table")
+    database, _, table = source.rpartition("::")
+    return table.rpartition(".")[2] if database else (Path(source).stem.strip("*?.[]") or "table")
 
 
 def check(path: str) -> None:
@@ -143,7 +145,7 @@ def check(path: str) -> None:
     for people in marked:
         name = f"{people.table}.{people.column}" if several else people.column
         item(
-            f"{name}: {people.rows:,} rows name their person NA, - or the like, and count as one person. Fix: leave "
+            f"{name}: {people.rows:,} rows have NA, - or the like as their person, and count as one person. Fix: make "
             "these cells empty: rows without a person are excluded"
         )
     sources = "sources" if card.tables else "source"
@@ -154,11 +156,11 @@ def check(path: str) -> None:
 
 
 def _profile_state(path: str, card: Card) -> str:
-    """Describe the newest profile of a card, or say how to buy one."""
+    """Return a sentence on the newest profile of a card, or on how to buy one."""
     if card.profile is None:
         if is_url(path):
-            return "no profile yet: with one later answers are better; a steward buys it on the page of the table"
-        return f"no profile yet: with one later answers are better; dither profile {path} --dry-run shows what it costs"
+            return "no profile yet; it makes later answers more accurate: a steward buys it on the page of the table"
+        return f"no profile yet; it makes later answers more accurate: dither profile {path} --dry-run shows its cost"
     missing = [
         f"{name}.{column}" if card.tables else column
         for name, table in card.private_tables.items()
@@ -183,25 +185,25 @@ def _complete(gaps: list[str]) -> str:
 
 
 def _in_words(cells: UnreadCells, with_table: bool) -> str:
-    """Describe cells that do not have the type of the card, and what to write instead; ``with_table`` adds the
-    table's name."""
+    """Return a sentence on cells that do not have the type of the card, with a fix; ``with_table`` adds the table's
+    name."""
     name = f"{cells.table}.{cells.column}" if with_table else cells.column
     if cells.markers == cells.unread:
-        return f"{name}: {cells.unread:,} of {cells.cells:,} cells say NA, - or the like, and count as empty"
-    said = f"{name}: {cells.unread:,} of {cells.cells:,} cells do not read as {cells.type}, and count as empty"
+        return f"{name}: {cells.unread:,} of {cells.cells:,} cells are NA, - or the like, and count as empty"
+    problem = f"{name}: {cells.unread:,} of {cells.cells:,} cells cannot be read as {cells.type}, and count as empty"
     if cells.markers:
-        said += f" ({cells.markers:,} of them say NA, - or the like)"
+        problem += f" ({cells.markers:,} of them are NA, - or the like)"
     if not cells.better:
-        return f"{said}. Fix: correct the type, state its format, or correct the cells"
+        return f"{problem}. Fix: correct the type, state its format, or correct the cells"
     forms = " or ".join(map(str, cells.better))
     read = f"reads {cells.better[0].read:,} of the first {cells.tried:,}"
     if len(cells.better) == 1:
-        return f"{said}. Fix: write {forms}, which {read}"
-    return f"{said}. Fix: write {forms}; each {read}, and they mean different values: only you know which is right"
+        return f"{problem}. Fix: write {forms}, which {read}"
+    return f"{problem}. Fix: write {forms}; each {read}, and they mean different values: only you know which is right"
 
 
 def _unfilled(path: str, card: Card) -> list[str]:
-    """Return a gap that names the columns which a draft left to be filled in and which still are."""
+    """Return a gap about the columns of a drafted card whose type is not filled in yet; empty if there are none."""
     columns = []
     for *prefix, name in draft.unfilled(Path(path).read_text(encoding="utf-8")):
         of_table = card.for_table(prefix[1]) if prefix[0] == "tables" else card
@@ -210,13 +212,13 @@ def _unfilled(path: str, card: Card) -> list[str]:
     if not columns:
         return []
     return [
-        f"to be filled in: {', '.join(columns)}; each is a text still, which has no SUM or AVG and is never above a "
-        "number; write its type, or remove the comment where it is a text"
+        f"to be filled in: {', '.join(columns)}; each is still of type text, without SUM, AVG and comparisons with "
+        "numbers; write its type, or remove the comment if it is text"
     ]
 
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
-    """Print the plan of a question."""
+    """Print the explanation of the question ``sql``: mechanisms, expected errors, cost and remaining budget."""
     with open_remote(path) if is_url(path) else open_table(path, read_only=True) as table:
         for line in str(table.sql(sql).explain(options=options)).splitlines():
             item(line, "")
@@ -226,7 +228,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
     """Ask the question ``sql``, and print, write or plot its answer.
 
     ``path`` is the file of a card or the address of a table on a server. ``options`` are those of the release,
-    ``output`` the files and formats. What can fail without the answer is tried before the charge.
+    ``output`` the files and formats. Everything that can fail without the answer is checked before the charge.
     """
     format = output.format
     if format is not None and format not in FORMATS:
@@ -249,7 +251,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             question = table.sql(sql)
             plan = question.plan(options=options) if card is not None or output.plot or output.report else None
             plotted = None if plan is None else _plotted_column(output.plot, plan)
-            # what is chosen privately is in the answer's notes, and no explanation knows it
+            # an explanation made before the release does not contain limits that are chosen privately; the notes do
             explained = (
                 output.report is not None and plan is not None and not any(part.automatic for part in plan.parts)
             )
@@ -263,9 +265,9 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
 
 
 def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
-    """Return the column that a plot of the answer will show, the first with one noisy number per group.
+    """Return the column that a plot of the answer will show: the first with one noisy number per group.
 
-    ``path`` is the file of the plot; without one the result is None. An answer without such a column is refused.
+    ``path`` is the file of the plot, and the result is None without one. An answer without such a column is refused.
     """
     if path is None:
         return None
@@ -304,7 +306,7 @@ def _write(
     ledger where ``table`` is on this machine, and the question ``sql``.
     """
     outputs.write("--output", lambda room: answer.write(room, output.format))
-    if output.output is not None or output.format is not None:  # stdout is for what a program reads, or for nothing
+    if output.output is not None or output.format is not None:  # then stdout is for programs, or empty
         echo(answer.summary(verbose=output.verbose, more="--verbose"), err=True)
     if output.output is not None:
         echo(f"written to {output.output}", err=True)
@@ -316,7 +318,7 @@ def _write(
         elif is_terminal():
             echo(answer.to_csv().replace("\r\n", "\n"), end="")
         else:
-            sys.stdout.write(answer.to_csv())  # as it is: a program that reads a pipe wants the keys themselves
+            sys.stdout.write(answer.to_csv())  # without escapes: a program that reads a pipe needs the exact keys
     outputs.write_plot(lambda axes: answer.plot(plotted, axes=axes), min(100.0, max(6.0, 0.3 * len(answer))))
     if output.report is not None:
         from dither.present import write_html
@@ -341,10 +343,10 @@ _MEASURED: dict[Kind, str] = {
 
 
 def show_or_buy_profile(path: str, options: ProfileOptions) -> None:
-    """Show the newest profile where no cost is stated; otherwise forecast one, or buy it and show it.
+    """Show the newest profile if no cost is stated; otherwise buy one and show it, or forecast it.
 
-    ``path`` is the file of a card or the address of a table on a server, whose profiles can only be shown here. A cost
-    is ``options.epsilon`` or ``options.rho``; ``options.dry_run`` forecasts, at epsilon 1 where no cost is stated.
+    ``path`` is the file of a card or the address of a table on a server, whose profiles can only be shown. The cost is
+    ``options.epsilon`` or ``options.rho``; ``options.dry_run`` forecasts, at epsilon 1 without a cost.
     """
     buys = options.epsilon is not None or options.rho is not None
     if is_url(path):
@@ -394,10 +396,10 @@ def _columns(options: ProfileOptions) -> dict[str, list[str]]:
 
 
 def _show(profile: Profile | None, path: str, options: ProfileOptions, outputs: Outputs | None = None) -> None:
-    """Print a profile as text or JSON, and write its page if ``options.report`` asks for it.
+    """Print a profile as text or JSON, and write its page to the file ``options.report``, if one is stated.
 
-    ``profile`` is None where none was bought: the error says how to buy one for the card at ``path``. ``outputs`` is
-    None where no file can be written.
+    A ``profile`` of None is refused, with how to buy one for the card at ``path``. ``outputs`` is None if no file can
+    be written.
     """
     if profile is None:
         fix = f"dither profile {path} --dry-run shows what one would show, --epsilon 1 buys it"
@@ -422,5 +424,5 @@ def _print_forecast(plan: ProfilePlan) -> None:
     rows = [(_MEASURED[kind], f"± {two_digits(1.96 * plan.deviation(kind))}") for kind in kinds]
     printing.table(["what", "each number, in people"], rows)
     echo()
-    item(f"A bin is told from noise if it has about {two_digits(plan.people_seen)} people or more.", "")
-    item(f"cost: {plan.guarantee}, once; from then on everything is planned with it for free", "")
+    item(f"A bin stands out from the noise if it has at least about {two_digits(plan.people_seen)} people.", "")
+    item(f"cost: {plan.guarantee}, once; later questions are planned with it for free", "")

@@ -15,7 +15,7 @@ from dither.errors import Cancelled, DitherError, InvalidArgument, WrongType
 from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.public_module import public_in
-from dither.release.pipeline import Progress, is_watched
+from dither.release.pipeline import Progress, is_interactive
 from dither.tables.answer import Answer
 from dither.tables.card.model import with_recent_profile
 from dither.tables.card.values import clip, closest
@@ -134,25 +134,25 @@ def connect(
 ) -> Table | Connection:
     """Connect to a server (``dither serve``): the same tables, questions and answers as with :func:`dither.open`.
 
-    Questions are checked here by the table's card and answered there, and charged to the owner of the token.
-    A request that broke on the way is sent again, and is charged once.
+    Questions are checked here by the table's card, answered by the server, and charged to the owner of the token. A
+    request that fails in transit is sent again, and is charged once.
 
     Parameters
     ----------
     url
         The address of the server, ``"https://host/"``, or of one of its tables, ``"https://host/visits"``.
     token
-        A personal token, as the server's page makes them; by default that in the environment variable DITHER_TOKEN. It
-        is in no message and no ``repr``.
+        A personal token from the server's page; by default the environment variable DITHER_TOKEN. It appears in no
+        message and no ``repr``.
     table
-        Which table, where the address does not say. A type checker knows by this alone that a table is returned.
+        The name of the table, if the address does not contain it. With it, type checkers know that a table is returned.
     ca_file
-        A file with the certificates of authorities, in PEM, where they are not the system's.
+        A file with certificates of authorities, in PEM, to use instead of the system's.
     allow_http
-        Send the token over plain HTTP to another machine. It can be read on the way: for networks that are encrypted
-        otherwise.
+        Send the token over plain HTTP to another machine, where it can be read in transit: only for networks that are
+        encrypted in another way.
     timeout
-        How many seconds an answer may take to begin, beside the time in which the server works.
+        The seconds that a response may take, besides the time that the server works on a question.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def _listed(transport: Transport) -> list[dict[str, Any]]:
 
 
 WAIT = 30.0
-"""How many seconds one request waits for a question to end."""
+"""The seconds that one request waits for a question to end; it is repeated until the question has ended."""
 
 
 class ServerBackend:
@@ -241,7 +241,7 @@ class ServerBackend:
         """Ask a question, wait for it to end, and return the answer; ``plan`` is not needed."""
         key = options.key
         if key is None and options.again:
-            key = secrets.token_hex(16)  # so that sending it twice pays once
+            key = secrets.token_hex(16)  # a repeated request with this key is charged once
         headers = {} if key is None else {KEY_HEADER: _header(key)}
         job = self._send("POST", questions_path(self._name), _request(question, options), headers)
         try:
@@ -256,7 +256,7 @@ class ServerBackend:
             return answer_from_json(job.get("answer"))
         if _state(job) == "cancelled":
             fix = "ask again: what was charged under the same key is not charged again"
-            raise Cancelled("question", "an answer", "that it was cancelled", fix)
+            raise Cancelled("question", "an answer", "a cancellation", fix)
         raise problem_from_json(job.get("problem"))
 
     def compute_public(self, table: Table) -> ComputePublic:
@@ -285,7 +285,7 @@ class ServerBackend:
         return Table.remote(card_from_json(self._table()["card"]), self)
 
     def _table(self) -> dict[str, Any]:
-        """Fetch what is public about the table."""
+        """Return the server's JSON object about the table: its public card, and the remaining budget."""
         names = ("granted", "open", "gaps", "own_limit", "own_left", "whole_limit")
         return fields(self._send("GET", table_path(self._name)), "table", ("card", "left"), names)
 
@@ -304,7 +304,8 @@ class ServerBackend:
 
 
 class _NoPublicTables:
-    """Refuses to read public tables, which are on the server, where such questions are planned."""
+    """Stands in for the engine when a question is planned locally, and refuses to read public tables: they are on the
+    server."""
 
     def public_values(self, table: str, _columns: object, _most: int) -> NoReturn:
         """Refuse to list the values of a public table."""
@@ -352,4 +353,4 @@ class _Waiting(Progress):
 
 def _progress() -> AbstractContextManager[object]:
     """Return the block that shows how long a question takes, on a terminal or in a notebook."""
-    return _Waiting(1, sys.stderr) if sys.stderr is not None and is_watched() else nullcontext()
+    return _Waiting(1, sys.stderr) if sys.stderr is not None and is_interactive() else nullcontext()

@@ -1,8 +1,8 @@
 """Requests to a server over one connection, with the token of the caller.
 
-Certificates are verified. A redirect is not followed: the token goes to the address that was given and to no other. It
-is in no message and in no ``repr``. A connection that breaks is opened again and the request sent once more; all
-requests here may be sent twice, since a question is charged once under its key.
+Certificates are verified. Redirects are not followed: the token is sent to the stated address only. It appears in no
+message and no ``repr``. A connection that breaks is opened again and the request repeated; all requests here may be
+repeated, since a question is charged once under its key.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dither.tables.codec import read
 from dither.wire.protocol import problem_from_json
 
 MAX_BODY = 256 * 1024 * 1024
-"""The largest answer that is read."""
+"""The largest response body that is read, in bytes."""
 ATTEMPTS = 4
-"""How often a request is sent before its failure is an error."""
+"""The most times that a request is sent."""
 _PAUSES = (0.0, 0.2, 1.0)
 _MAX_RETRY_AFTER = 30.0
 
@@ -79,7 +79,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _SecureConnection(http.client.HTTPSConnection):
-    """Such a connection over TLS."""
+    """A TLS connection that closes when it is garbage collected."""
 
     def __del__(self) -> None:
         self.close()
@@ -132,9 +132,9 @@ class Transport:
         """Send a request and return the response; a problem document is raised as the error that it describes.
 
         ``method`` and ``path`` are those of HTTP, ``document`` is sent as JSON (None: no body), and ``headers`` are
-        added to the usual ones. ``wait`` is how many seconds more than usual the server may take. A request that does
-        not get through is repeated after a pause, and one that the server has no room for (429 or 503) when the server
-        says so.
+        added to the usual ones. ``wait`` is the time in seconds that the server may take beyond the timeout. A request
+        that fails in transit is repeated after a pause; one refused with status 429 or 503, after the time in the
+        header Retry-After.
         """
         body = None if document is None else json.dumps(document, allow_nan=False).encode()
         for attempt in range(ATTEMPTS):
@@ -158,7 +158,7 @@ class Transport:
         raise AssertionError("the last attempt returns or raises")
 
     def close(self) -> None:
-        """Close the connection of this thread; the next request opens another one."""
+        """Close the connection of this thread; the next request opens a new one."""
         connection, self._own.connection = self._own.connection, None
         if connection is not None and self._own.process == process():
             connection.close()
@@ -168,8 +168,8 @@ class Transport:
     ) -> tuple[int, float | None, bytes]:
         """Send a request once, and return the status, a pause in seconds, and the body.
 
-        The pause is to be made before another attempt (None: the server does not say). ``body`` is sent as it is (None:
-        no body) and ``timeout`` is in seconds. After any failure the connection is closed.
+        The pause is that of the header Retry-After (None: no header). ``body`` is sent unchanged (None: no body) and
+        ``timeout`` is in seconds. After any failure the connection is closed.
         """
         try:
             connection = self._open(timeout)
@@ -283,8 +283,8 @@ class Address:
 def parse(url: str, table: str | None = None, *, allow_http: bool = False) -> tuple[Address, str | None]:
     """Return the address of a server and the name of a table on it, from the URL of either.
 
-    If ``table`` is None, the last part of the path is the table (None: the path is empty). ``allow_http`` permits
-    unencrypted connections to other machines than this one.
+    If ``table`` is None, the last part of the URL's path is the name of the table, and the name is None for an empty
+    path. ``allow_http`` permits unencrypted connections to other machines than this one.
 
     >>> address, table = parse("https://answers.example.org/visits")
     >>> print(address, table)
@@ -334,6 +334,6 @@ def is_local(host: str) -> bool:
 
 
 def _not_an_address(url: str) -> InvalidArgument:
-    """Return the error for a text that is no URL of a server."""
+    """Return the error for a text that is not the URL of a server; a password and a query in it are not shown."""
     shown = clip(repr(url.partition("?")[0].rpartition("@")[2]))
     return InvalidArgument("url", "the address of a server", shown, "pass 'https://host/' or 'https://host/table'")

@@ -53,7 +53,7 @@ Filter = Literal["sum", "advanced"]
 
 @dataclass(frozen=True)
 class Amount:
-    """A loss and a delta, in units."""
+    """A loss (epsilon or rho) in units of 1e-15, and a delta in units of 1e-18."""
 
     loss: int
     delta: int
@@ -65,7 +65,7 @@ class Amount:
         return Amount(self.loss - other.loss, self.delta - other.delta)
 
     def within(self, limit: Amount) -> bool:
-        """Return whether neither loss nor delta is above that of a limit."""
+        """Return whether both loss and delta are at most those of ``limit``."""
         return self.loss <= limit.loss and self.delta <= limit.delta
 
     def numbers(self) -> tuple[Fraction, Fraction]:
@@ -75,14 +75,15 @@ class Amount:
 
 @dataclass(frozen=True)
 class Limit:
-    """What an account may ever spend, in its unit."""
+    """The total that an account may spend over its lifetime: whether its loss is epsilon or rho, and the amount."""
 
     unit: Unit
     amount: Amount
 
     @classmethod
     def of(cls, promise: object, filter: Filter = "sum") -> Limit:
-        """Return the limit in units that keeps an account within a guarantee, under a filter."""
+        """Return the limit that keeps an account within the guarantee ``promise`` under a privacy filter, rounded down
+        to whole units; :mod:`dither.ledger.accounts` defines the filters."""
         guarantee = check_guarantee(promise, "limit")
         check_filter(filter)
         if filter == "advanced":
@@ -105,7 +106,7 @@ class Limit:
 
 
 def check_guarantee(value: object, name: str) -> Guarantee:
-    """Return a guarantee; refuse anything else, and one with too many digits to be stored."""
+    """Return ``value`` if it is a guarantee with at most 3000 digits, which can be stored; refuse anything else."""
     if not isinstance(value, Guarantee) or type(value) not in (PureDP, ApproxDP, ZCDP):
         raise WrongType(
             name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
@@ -128,7 +129,11 @@ def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
 
 
 def _advanced(guarantee: ApproxDP) -> Amount:
-    """Return the limit of the advanced filter: the largest rho that converts to (epsilon, delta/2), and delta/2."""
+    """Return the limit of the advanced filter for (epsilon, delta): the largest rho, in units, whose conversion to
+    approximate DP at delta/2 is at most epsilon, and delta/2 for the deltas of the releases themselves.
+
+    Half of delta pays for the conversion of the total rho at the end (Whitehouse, Ramdas, Rogers and Wu 2023).
+    """
     epsilon, delta = _parts(guarantee)
     half = delta / 2
     largest = min(int(epsilon * LOSS_UNIT), MAX_AMOUNT)
@@ -139,13 +144,14 @@ def _advanced(guarantee: ApproxDP) -> Amount:
 
 
 def _up(number: Fraction, unit: int) -> int:
-    """Return a number in units, rounded up."""
+    """Return ``ceil(number * unit)``: the number in units, rounded up."""
     return -(-number.numerator * unit // number.denominator)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a release costs: its guarantee, and its rho where more is known of it than the guarantee says."""
+    """The cost of a release: its guarantee, and the rho of its mechanism if that is known, which may be tighter than
+    the rho that follows from the guarantee (None: not known)."""
 
     guarantee: Guarantee
     rho: Fraction | None = None
@@ -163,8 +169,11 @@ class Price:
 
 
 def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction]:
-    """Return loss and delta, exactly, that a release costs an account in this unit; refuse a cost in rho for an
-    account in epsilon."""
+    """Return the exact loss and delta that a release costs an account whose loss is in ``unit``.
+
+    An epsilon-DP release costs ``epsilon tanh(epsilon/2)`` in rho. A zCDP release has no cost in epsilon: it is
+    refused.
+    """
     known = price.rho if isinstance(price, Price) else None
     guarantee = price.guarantee if isinstance(price, Price) else price
     if unit == "rho" and known is not None:
@@ -183,17 +192,17 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
 
 
 def cost(price: Guarantee | Price, unit: Unit) -> Amount:
-    """Return what a release costs an account which adds up this unit, rounded up to whole units."""
+    """Return what a release costs an account whose loss is in ``unit``, rounded up to whole units."""
     epsilon, delta = exact_cost(price, unit)
     return Amount(_up(epsilon, LOSS_UNIT), _up(delta, DELTA_UNIT))
 
 
 def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
-    """Return the guarantee of everything that cost this amount in total; None where nothing was spent."""
+    """Return the guarantee of all releases that cost this amount in total; None for an amount of 0."""
     epsilon, delta = amount.numbers()
     if unit == "rho":
         return ZCDP(epsilon) if epsilon else None
-    if delta:  # a count that is full stands for anything from there on
+    if delta:  # a total at the largest number that can be stored may stand for more
         return ApproxDP(epsilon, min(delta, MAX_DELTA))
     return PureDP(epsilon) if epsilon else None
 
@@ -201,8 +210,8 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
 def rounded_down(guarantee: Guarantee) -> Guarantee:
     """Return the guarantee with its numbers rounded toward zero to six significant digits.
 
-    Guarantees print rounded up, which is right for what a release costs. Of a remaining budget that would promise
-    more than there is; rounded down first, the printed number can be spent.
+    A guarantee prints its numbers rounded up, which is right for a cost. A remaining budget must be rounded down first,
+    so that the printed number can be spent.
 
     >>> print(PureDP(Fraction(2, 3)), rounded_down(PureDP(Fraction(2, 3))))
     ε = 0.666667 ε = 0.666666
@@ -216,7 +225,7 @@ def rounded_down(guarantee: Guarantee) -> Guarantee:
 
 
 HEADER = ("account", "limit", "spent", "left", "used")
-"""The columns of a table of accounts."""
+"""The column headings of :attr:`Account.cells`."""
 Kind = Literal["dataset", "analyst", "people"]
 _FULL = Amount(MAX_AMOUNT, DELTA_UNIT - 1)  # what an account without a limit counts up to
 
@@ -227,7 +236,7 @@ def accounts_html(accounts: Iterable[Account]) -> str:
 
 
 Left = Literal["nothing", "no limit", "private", "no budget"] | Guarantee
-"""What may still be charged to an account, or why that is no guarantee."""
+"""The remaining budget of an account, or the reason why there is no such guarantee."""
 
 
 def left_words(left: Left) -> str:
@@ -237,10 +246,10 @@ def left_words(left: Left) -> str:
 
 @dataclass(frozen=True)
 class Remaining:
-    """What may still be spent on a table, and by the analyst who asks where analysts have accounts.
+    """The remaining budget of a table and, where analysts have accounts, of the asking analyst.
 
-    ``each_person`` is what each person may spend for life, where they have accounts; ``has_ledger`` is False before the
-    first charge, when it is the card that says it.
+    ``each_person`` is the lifetime limit of each person, where people have accounts. ``has_ledger`` is False before the
+    first charge, when the budget comes from the card.
 
     >>> from dither.guarantees import PureDP
     >>> remaining = Remaining(PureDP(9), analyst=PureDP(1))
@@ -255,8 +264,8 @@ class Remaining:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """Return what the asking analyst may still spend, or the table where analysts have no accounts; None if that is
-        nothing, not limited or private."""
+        """Return the remaining budget of the asking analyst or, where analysts have no accounts, of the table; None if
+        it is nothing, unlimited or private."""
         left = self.table if self.analyst is None else self.analyst
         return left if isinstance(left, Guarantee) else None
 
@@ -323,12 +332,13 @@ class Account:
 
     @property
     def spent(self) -> Guarantee | None:
-        """Return what was charged so far; None if that is nothing, and for people."""
+        """Return what was charged so far; None if that is nothing, and for people, whose spending is private."""
         return None if self.kind == "people" else guarantee_of(self.used, self.unit)
 
     @property
     def left(self) -> Guarantee | None:
-        """Return what may still be charged; None if that is nothing, for people, and where there is no limit."""
+        """Return what may still be charged; None if that is nothing, without a limit, and for people, where it is
+        private."""
         if self.room is None or self.kind == "people":
             return None
         rest = self.room - self.used
@@ -366,7 +376,8 @@ class Account:
 
     @property
     def share(self) -> float | None:
-        """Return the fraction of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
+        """Return the spent fraction of the limit, from 0 to 1, the larger of those of loss and delta; None without a
+        limit, and for people."""
         if self.room is None or self.kind == "people":
             return None
         parts = [Fraction(used, room) for used, room in zip(*map(_both, (self.used, self.room)), strict=True) if room]
@@ -383,7 +394,7 @@ class Account:
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
     def charged(self, price: Price) -> Amount:
-        """Return the amount that a release costs this account; refuse a cost above what is left.
+        """Return the amount that a release costs this account, without charging it; refuse a cost above what is left.
 
         An account without a limit counts up to the largest number that fits the database, and stays there.
         """
@@ -401,8 +412,8 @@ class Account:
         return result
 
     def pressure(self, price: Price) -> Fraction | float:
-        """Return the cost of a release divided by what is left, the larger of both parts; infinity where nothing is
-        left, 0 without a limit."""
+        """Return the cost of a release as a multiple of what is left, the larger of those of loss and delta; infinity
+        if nothing is left, 0 without a limit."""
         if self.room is None:
             return 0.0
         parts = zip(*map(_both, (cost(price, self.unit), self.room - self.used)), strict=True)
@@ -418,9 +429,9 @@ class Account:
 
 
 def charge_each(paying: Sequence[Account], price: Price) -> list[Amount]:
-    """Return the amounts that a release costs several accounts; refuse it unless all of them can pay.
+    """Return the amounts that a release costs several accounts, in their order; refuse it unless all of them can pay.
 
-    Where several cannot pay, the error names the account with the least left: a cost within that is within all of them.
+    Where several cannot pay, the error names the account that allows the least: a cost within that fits all of them.
     """
     try:
         return [account.charged(price) for account in paying]
@@ -435,14 +446,15 @@ def _both(amount: Amount) -> tuple[int, int]:
 
 
 def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
-    """Return a limit with its filter as plain JSON, as entries of the history state it."""
+    """Return a limit with its filter as the JSON object that entries of the history hold; the inverse of
+    :func:`promised`."""
     if limit is None:
         return {"kind": None, "numbers": [], "filter": filter}
     return {**stored(limit), "filter": filter}
 
 
 def promised(terms: dict[str, Any]) -> Guarantee | None:
-    """Return the limit that :func:`state` wrote down."""
+    """Return the guarantee in a JSON object that :func:`state` made; None for no limit."""
     if terms["kind"] is None:
         return None
     try:
@@ -452,7 +464,7 @@ def promised(terms: dict[str, Any]) -> Guarantee | None:
 
 
 def _unreadable() -> LedgerError:
-    """Return the error for an account whose columns do not hold what was written."""
+    """Return the error for an account whose stored columns cannot be parsed."""
     return LedgerError("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
 
 
@@ -464,9 +476,9 @@ def opened(
     population: str = "",
     unit: Unit = "epsilon",
 ) -> Account:
-    """Return a new account that has spent nothing, with the owner, kind and name of ``identity``.
+    """Return a new account that has spent nothing, with the owner, kind and name in ``identity``; it is not stored.
 
-    Without a limit it still adds up what is spent, in ``unit``.
+    An account without a limit still adds up what is spent, in ``unit``; otherwise the limit determines the unit.
     """
     result = None if limit is None else Limit.of(limit, filter)
     return Account(
@@ -521,9 +533,10 @@ def known(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = ""
 def open_all(
     store: LedgerStore, dataset: str, new: list[Account], signed: Mapping[str, str] | None = None
 ) -> chain.Receipt:
-    """Insert new accounts and append that to the history, in the transaction that is under way.
+    """Insert new accounts, append an entry about them to the history, and return its receipt.
 
-    ``signed`` is the signature of the person who opened them; None where a charge or a card did.
+    It is part of the transaction that is under way. ``signed`` is the signature of the person who opened the accounts;
+    None if they are opened by a charge or from a card.
     """
     for account in new:
         add(store, account)
@@ -557,7 +570,8 @@ def unknown(kind: Kind) -> InvalidArgument:
 
 
 def read(row: Any) -> Account:
-    """Return an account from its database row; refuse one whose numbers are none."""
+    """Return an account from its database row; refuse a row with another type in a column of whole numbers, which
+    SQLite would allow."""
     owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, *rest = row
     numbers = (spent_loss, spent_delta, limit_loss or 0, limit_delta or 0, *rest)
     if any(type(number) is not int for number in numbers):
@@ -572,7 +586,7 @@ MAX_NAME = 200
 
 
 def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
-    """Return a name, checked to be short printable text that the history can show.
+    """Return ``value`` if it is printable text of at most ``max_length`` characters; ``name`` is its name in errors.
 
     >>> checked_name("visits", "dataset")
     'visits'
@@ -587,7 +601,8 @@ def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
 
 
 def checked_signature(signed_by: object, reason: object) -> dict[str, str]:
-    """Return who signs a change and why, as the history states it; refuse what it cannot show."""
+    """Return the name and the reason of a signed change as a history entry holds them; refuse unprintable or long
+    texts."""
     return {"signed_by": checked_name(signed_by, "signed_by"), "reason": checked_name(reason, "reason", 2000)}
 
 
@@ -610,11 +625,11 @@ def canonical_request(request: Any) -> str:
 
 
 _CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
-"""How a limit is changed, from Python."""
+"""The fix, in errors, for a limit that differs from the ledger's."""
 BY_CARD = "the card"
-"""Who signs a limit that is changed in the card before anything is charged."""
+"""The signer of a limit that is changed by editing the card before anything is charged."""
 RESTATED = {"signed_by": BY_CARD, "reason": "changed in the card before anything was charged"}
-"""The signature of such a change."""
+"""The signature in the history of a limit that was changed in the card."""
 
 
 class LimitOptions(TypedDict, total=False):
@@ -629,22 +644,22 @@ class LimitOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class AccountLimits:
-    """What a dataset's accounts may ever spend.
+    """The lifetime limits of a dataset's accounts.
 
     Parameters
     ----------
     limit
-        What all releases from the dataset together may ever cost.
+        The limit on all releases from the dataset together.
     each_analyst
-        What the releases asked for by one analyst may ever cost; every charge then has to name the analyst.
+        The limit on the releases for one analyst; every charge then has to name the analyst.
     each_person
-        What the releases that one person took part in may ever cost; every charge then has to say whom it
-        touches. This, or ``limit``, or both, is needed.
+        The limit on the releases that one person's rows are used in; every charge then has to state the people.
+        Either this or ``limit`` is required.
     population
-        Whose people these are. Datasets of the same population share each person's account; the first of them
-        states the limit, and the others leave it out. By default the dataset's own.
+        The name of the group of people. Datasets with the same population share each person's account; the first of
+        them states ``each_person``, and the others leave it out. By default each dataset has its own population.
     filter
-        How the limits are kept when every question may depend on the answers so far; see
+        The privacy filter that keeps the limits under adaptively chosen questions; see
         :mod:`dither.ledger.accounts`.
     """
 
@@ -655,7 +670,7 @@ class AccountLimits:
     filter: Filter = "sum"
 
     def __post_init__(self) -> None:
-        """Refuse limits that no account can have, and a dataset without any."""
+        """Refuse values that are not limits, and a dataset without any limit."""
         if self.population is not None:
             checked_name(self.population, "population")
         for promise in (self.limit, self.each_analyst, self.each_person):
@@ -668,7 +683,8 @@ class AccountLimits:
             raise InvalidArgument("limit", expected, "none", "pass limit=PureDP(1)", command)
 
     def people_of(self, dataset: str) -> str:
-        """Return the population whose people pay: by default the dataset's own, and none where people have no limit.
+        """Return the name of the population whose people pay: by default the dataset's; empty without a limit for each
+        person.
 
         >>> from dither.guarantees import PureDP
         >>> AccountLimits(each_person=PureDP(1)).people_of("visits"), AccountLimits(limit=PureDP(1)).people_of("visits")
@@ -708,9 +724,9 @@ def create(store: LedgerStore, dataset: str, limits: AccountLimits) -> Receipt:
 
 
 def ensure(store: LedgerStore, dataset: str, limits: AccountLimits) -> bool:
-    """Open the accounts of a dataset unless it has some, in the transaction that is under way; return whether it did.
+    """Open the accounts of a dataset if it has none, in the transaction that is under way; return whether it did.
 
-    Accounts that exist are refused if they have other limits.
+    Existing accounts with different limits are refused.
     """
     whole = find(store, dataset)
     if whole is None:
@@ -755,7 +771,7 @@ def check_limits(store: LedgerStore, dataset: str, limits: AccountLimits) -> Non
 
 
 def check_uncharged(store: LedgerStore, dataset: str) -> None:
-    """Refuse a dataset that something was charged to, in the transaction that is under way."""
+    """Refuse a dataset with charges, whose limits can only be changed by a signature."""
     if known(store, dataset).spent is not None:
         raise LimitsDiffer("limit", "a dataset that nothing was charged to", "one with charges", _CHANGE_IT)
 

@@ -1,10 +1,9 @@
 """The history of a ledger: a hash chain of entries, keyed with the secret of the ledger.
 
-Each entry is hashed together with the hash of the entry before. Whoever changes, removes or inserts an entry would have
-to recompute every later hash, which needs the secret. Somebody who has the secret is found out by a receipt (the number
-and the hash of a later entry) that was kept elsewhere (:func:`keep_receipt`). The numbers of the entries define their
-order. The time of an entry is recorded for the reader only, so a clock that runs backwards, or that of another host,
-does no harm.
+Each entry is hashed together with the hash of the entry before. To change, remove or insert an entry unnoticed, one
+would have to recompute every later hash, which needs the secret. A change by somebody who has the secret is detected by
+a receipt (the number and the hash of a later entry) that was kept elsewhere (:func:`keep_receipt`). The numbers of the
+entries define their order. The time of an entry is for the reader only, so a wrong clock does no harm.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _PAGE = 200  # entries in memory at a time; the first are there at once
 
 @dataclass(frozen=True)
 class Receipt:
-    """The number and the hash of an entry of the history. Keep the last one: it detects a ledger that was rolled back.
+    """The number and the hash of an entry of the history. A ledger without that entry was rolled back or rewritten.
 
     >>> Receipt.read(str(Receipt(3, "ab" * 32))) == Receipt(3, "ab" * 32)
     True
@@ -46,7 +45,7 @@ class Receipt:
 
     @classmethod
     def read(cls, text: str) -> Receipt:
-        """Return the receipt that ``str(receipt)`` gave as text."""
+        """Return the receipt with this text, the inverse of ``str(receipt)``; refuse other text."""
         seq, _, digest = str(text).partition(":")
         if (
             not (seq.isascii() and seq.isdigit() and len(seq) < 19)
@@ -94,14 +93,14 @@ def keep_receipt(path: str | os.PathLike[str], receipt: Receipt) -> None:
 
 
 def check_receipt_file(path: str | os.PathLike[str]) -> None:
-    """Refuse a file in which no receipt could be kept, before anything is charged."""
+    """Refuse, before anything is charged, the path of a receipt file that could not be written."""
     folder = Path(path).absolute().parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise _unusable_receipt("in a folder that can be written to", "correct the card's receipt, or make the folder")
 
 
 def _unusable_receipt(expected: str, fix: str) -> LedgerError:
-    """Return the error for a receipt file that cannot be used."""
+    """Return the error for a receipt file that cannot be used; ``expected`` completes "a file …"."""
     return LedgerError("receipt", f"a file {expected}", "a file that cannot be used", fix)
 
 
@@ -144,13 +143,14 @@ class Entry:
 
 
 def _digest(store: LedgerStore, before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
-    """Return the keyed hash that links an entry to the one before it."""
+    """Return the hash of an entry: HMAC-SHA-256, under the ledger's secret, of the hash ``before`` (that of the entry
+    before) and the canonical JSON of the entry's fields and its answer's SHA-256."""
     content = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
     return hmac.digest(store.secret.chain, before + content.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def now() -> str:
-    """Return the current time in the format of the history."""
+    """Return the current time as ISO 8601 text in UTC with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -237,7 +237,7 @@ def check(store: LedgerStore, entry: Entry, before: bytes) -> None:
 
 
 def checked(store: LedgerStore, seq: int) -> Entry:
-    """Return the entry with a number, checked against the hash of the entry before it."""
+    """Return entry number ``seq``, checked against the hash of the entry before it; refuse a missing one."""
     rows = [row for n in (seq - 1, seq) for row in store.rows(schema.ENTRY, {"seq": n})]
     if len(rows) < min(seq, 2):
         raise broken(seq, "it, or the one before, is missing")
@@ -260,7 +260,8 @@ def checked_answers(store: LedgerStore, keys: Mapping[str, object]) -> list[Entr
 
 
 def check_last(store: LedgerStore) -> None:
-    """Check the last entry alone, since opening a ledger has to be quick."""
+    """Refuse a ledger whose last entry does not fit the one before; the whole chain is checked by ``Ledger.verify``
+    only, since opening has to be quick."""
     seq, _ = last_entry(store)
     if seq:
         checked(store, seq)
@@ -288,7 +289,7 @@ def select_entry(store: LedgerStore, receipt: Receipt) -> Any:
 
 
 def check_charge(cursor: Any, charge: Any) -> None:
-    """Refuse a charge that was not made in this ledger, since its answer would be recorded for another charge.
+    """Refuse a charge that was not made in this ledger: its answer would be recorded for a different charge.
 
     ``cursor`` is what :func:`select_entry` returned for the receipt of the charge.
     """

@@ -1,10 +1,10 @@
 """Charging for a release: every account that it concerns is checked and updated in one transaction.
 
-*Incidents* are errors while rows were read. Whether reading fails may depend on a single row, so a failure is an answer
-without noise. It is paid for like any other, it says nothing but that it happened, and it cannot be repeated often: an
-analyst with ``max_incidents`` may ask no more, and after :data:`EVERYBODY` times as many the dataset is closed for
-everybody, until its steward reopens it. So no single analyst closes a dataset for the others, and analysts who work
-together cannot go on. Incidents of charges that name no analyst count for everybody.
+*Incidents* are errors while rows are read. Whether reading fails may depend on a single row, so a failure is an answer
+without noise. It is charged like any answer, discloses only that it happened, and cannot be repeated often: a dataset
+is closed for an analyst after ``max_incidents`` incidents, and for everybody after :data:`EVERYBODY` times as many,
+until its steward reopens it. So no single analyst can close a dataset for the others, and colluding analysts cannot
+continue. Incidents of charges without an analyst count for everybody.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dither.ledger.store import LedgerStore
 
 DEFAULT_MAX_INCIDENTS = 3
 EVERYBODY = 3
-"""A dataset is closed for everybody after this many times ``max_incidents``."""
+"""A dataset is closed for everybody after ``EVERYBODY * max_incidents`` incidents."""
 _MAX_SHOWN_REQUEST = 10_000
-"""How many characters a request may have that stands in the history in full."""
+"""The longest request, in characters, that the history holds in full; of a longer one it holds the hash only."""
 
 
 def check_max_incidents(value: object) -> int:
@@ -54,14 +54,14 @@ def incidents_by_analyst(store: LedgerStore, account: Account) -> Counter[str | 
 
 
 def counted(incidents: Counter[str | None], analyst: str | None) -> int:
-    """Return how many incidents count against an analyst: their own, and those of charges without an analyst. None
-    counts all."""
+    """Return how many incidents count against an analyst: their own and those of charges without an analyst; all of
+    them for None."""
     return incidents.total() if analyst is None else incidents[analyst] + incidents[None]
 
 
 @dataclass(frozen=True)
 class Closure:
-    """For whom incidents have closed a dataset: for everybody, or for some analysts.
+    """Whether incidents have closed a dataset for everybody, and the analysts for whom they have closed it.
 
     >>> Closure.of(Counter({"ann": 3, "bob": 1}), max_incidents=3)
     Closure(everybody=False, analysts=('ann',))
@@ -72,7 +72,8 @@ class Closure:
 
     @classmethod
     def of(cls, incidents: Counter[str | None], max_incidents: int) -> Closure:
-        """Return for whom these incidents close a dataset."""
+        """Return the closure of a dataset with these incidents, counted by analyst: ``max_incidents`` of one analyst
+        close it for that analyst; as many without an analyst, or ``EVERYBODY`` times as many in all, for everybody."""
         everybody = incidents.total() >= EVERYBODY * max_incidents or incidents[None] >= max_incidents
         names = sorted(name for name in incidents if name is not None and counted(incidents, name) >= max_incidents)
         return cls(everybody, tuple(names))
@@ -106,7 +107,10 @@ def check_open(store: LedgerStore, account: Account, max_incidents: int, analyst
 
 
 def record_incident(store: LedgerStore, charge: Charge) -> Receipt:
-    """Append an incident of a charge, in the transaction that is under way; a second one of a charge is not counted."""
+    """Append an incident of a charge to the history, in the transaction that is under way, and return its receipt.
+
+    A charge has at most one incident: for a second one, the receipt of the first is returned.
+    """
     chain.check_charge(chain.select_entry(store, charge.receipt), charge)
     recorded = store.run(schema.INCIDENT, {"charge": charge.receipt.seq}).fetchall()
     if recorded:
@@ -134,9 +138,9 @@ def _set_incidents(store: LedgerStore, account: Account, incidents: int) -> None
 class Charge(ComparedByValue):
     """A paid charge: the right to compute one release and to record one answer.
 
-    ``kept`` marks the rows of ``people`` that may be used; it is None where people have no accounts. ``answer`` is
-    set if this very request was answered before: there is nothing left to compute. ``units`` are those of the
-    accounts it was charged to.
+    ``kept`` is a mask of the rows that may be used, those of people who could pay; None where people have no accounts.
+    ``answer`` is the recorded answer if this request was answered before, so that there is nothing to compute; else
+    None. ``units`` are the loss units (epsilon or rho) of the charged accounts.
 
     >>> import dither as dp, tempfile
     >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
@@ -156,10 +160,10 @@ class Charge(ComparedByValue):
 
 
 def charge_body(dataset: str, price: Price, analyst: str | None, asked: str) -> dict[str, Any]:
-    """Return what the entry of a charge states before it is paid: its cost, a hash of the request, and the request.
+    """Return the body of a charge's history entry, without the charged accounts: ``cost``, ``request`` and ``asked``.
 
-    The hash (``request``) covers all that one key stands for, the whole price included. A very long request is left out
-    (``asked`` is None).
+    ``request`` is a hash of the dataset, the whole price, the analyst and the request: a key may be used again only
+    with the same hash. ``asked`` is the request itself, None if it is very long.
     """
     cost = {**accounts.state(price.guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
     text = canonical([dataset, cost, analyst, asked])
@@ -211,7 +215,7 @@ def check_payable(
 
 
 def _check_people(population: str, named: bool) -> None:
-    """Refuse a release that does not name its people where they have accounts, or names them where they have none.
+    """Refuse a release without a column of people where people have accounts, or with one where they have none.
 
     ``population`` is empty where people have no accounts.
     """
@@ -224,7 +228,8 @@ def _check_people(population: str, named: bool) -> None:
 
 
 def check_person_limit(account: Account, price: Price) -> Amount:
-    """Return the amount that a release costs each person; refuse one above a person's whole limit, which is public."""
+    """Return the amount that a release costs each person; refuse a cost above the lifetime limit of a person, which is
+    public, unlike what people have left."""
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
         raise BudgetExceeded(
@@ -278,7 +283,8 @@ def pay(
 
 
 def _touched(dataset: str, analyst: str | None) -> tuple[Any, dict[str, object]]:
-    """Return the SELECT for the accounts of a dataset that a charge concerns, and its parameters."""
+    """Return the SELECT statement for the accounts that a charge to a dataset by an analyst updates, and its
+    parameters."""
     return schema.TOUCHED, {"owner": dataset, "analyst": analyst or ""}
 
 

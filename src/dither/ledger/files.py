@@ -1,4 +1,4 @@
-"""A SQLite ledger as files: made in one step, and refused where it could be two.
+"""The files of a SQLite ledger: created in one atomic step, and refused where one ledger could become two.
 
 ``budget.sqlite``          everything that was ever charged, once a charge has returned
 ``budget.sqlite.key``      the secret; without it the ledger cannot be used
@@ -6,9 +6,9 @@
                            that a missing one is noticed (:mod:`dither.ledger.store`)
 ``budget.sqlite.part``     a ledger that is being made; what is left of one is removed or finished by the next
 
-There is a ledger with its key, or there is neither and both are made; anything else is refused, since to start anew
-would forget what was spent. Making them is one step for everybody else: it is done under a lock on the folder, and the
-ledger gets its name last, when it is complete.
+Either the ledger and its key both exist, or neither does and both are made; anything else is refused, since a new
+ledger would forget what was spent. They are made under a lock on the folder, and the ledger gets its name last, when it
+is complete, so that other processes never see a part of it.
 
 The secret of a ledger: 32 bytes, chosen when the ledger is created.
 
@@ -16,7 +16,7 @@ The hash chain of the history and the hashes of people's keys are keyed with it,
 alone can neither rewrite the history nor look up a name. A SQLite ledger keeps the secret in a file beside it
 (``budget.sqlite.key``, readable by its owner only). A PostgreSQL ledger takes it from the environment variable
 ``DITHER_LEDGER_KEY`` (64 hexadecimal digits) or from ``open(…, secret=…)``. The ledger stores a fingerprint of its
-secret: a different secret, with which every person would seem to be new, is refused.
+secret, and a different secret, under which every person would seem new, is refused.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Secret:
 
 
 def given_secret(given: bytes | None) -> Secret | None:
-    """Return the secret that the caller passes, or that of the environment; None where neither states one."""
+    """Return the secret that the caller passes, else the one in the environment variable; None if there is neither."""
     if given is not None:
         if not isinstance(given, bytes):
             raise WrongType("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)")
@@ -160,8 +160,8 @@ def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bo
 
 
 def check(path: Path) -> None:
-    """Refuse a file that is no ledger, or that has several names: SQLite finds its journal by the name, so that a write
-    interrupted under one name would not be undone under another.
+    """Refuse a file that is not a SQLite database, or that has several names: SQLite finds its journal by the file's
+    name, so a write interrupted under one name would not be undone under another.
     """
     if path.is_dir():
         raise _refused("a file", "a folder", "name a file in it")
@@ -276,7 +276,7 @@ def write_durably(path: Path, content: bytes, *, part: Path | None = None, mode:
 
 
 def sync(path: Path) -> None:
-    """Put a file, or the names in a folder, on disk."""
+    """Flush a file, or the names in a folder, to disk (fsync)."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -285,8 +285,8 @@ def sync(path: Path) -> None:
 
 
 def _waits_for(part: Path, secret: Secret) -> bool:
-    """Return whether ``part`` is a complete ledger with this secret: making it was interrupted before it got its
-    name."""
+    """Return whether ``part`` is a complete ledger with this secret, whose creation was interrupted just before it was
+    renamed."""
     if not part.exists():
         return False
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro", uri=True)) as connection:
@@ -304,7 +304,7 @@ def _lost() -> LedgerError:
 
 
 def missing(got: str) -> LedgerMissing:
-    """Return the error for an address at which there is no ledger; ``got`` says what is there."""
+    """Return the error for an address without a ledger; ``got`` describes what was found instead."""
     command = "correct its name, or ask a first question with dither query"
     return LedgerMissing("ledger", "a ledger", got, "create it with dither.ledger.open(place)", command)
 

@@ -127,10 +127,11 @@ class Allowance(Stateful):
         return compute()
 
     def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
-        """Return the loss and delta that remain of the allowance in a unit after one release."""
+        """Return the loss and delta that remain of the allowance in ``unit`` after a release at this price; refuse a
+        price above it."""
         try:
             epsilon, delta = exact_cost(price, unit)
-        except NotPrivate:  # it has no cost in this unit
+        except NotPrivate:  # a cost in rho has no finite epsilon: any amount above what is left refuses it
             epsilon, delta = self._left[unit][0] + 1, Fraction(0)
         rest = self._left[unit][0] - epsilon, self._left[unit][1] - delta
         if min(rest) < 0:
@@ -155,13 +156,14 @@ def refuse_nested_charging() -> None:
 
 
 def _refuse_seeded(private: bool) -> None:
-    """Refuse a release whose noise comes from a seeded source, which anybody could draw again."""
+    """Refuse a release whose noise comes from a seeded source (``private`` is False), which can be reproduced."""
     if not private:
         raise NotPrivate("source", "the system's randomness", "a seeded source", "leave seeded sources to tests")
 
 
 def _verify(store: LedgerStore) -> Verified:
-    """Replay the whole history and compare every account with it, in the transaction that is under way."""
+    """Return the number of entries and the last receipt after replaying the whole history and comparing every account
+    with it, in the transaction that is under way; refuse the ledger at the first difference."""
     store.check_integrity()
     replayed = _ReplayedAccounts()
     before, seq = chain.START, 0
@@ -189,7 +191,7 @@ class _Seal(NamedTuple):
 
 
 class _ReplayedAccounts:
-    """The accounts as they follow from the history, entry by entry."""
+    """The accounts that result from replaying the history, entry by entry."""
 
     def __init__(self) -> None:
         self.accounts: dict[tuple[str, str, str], Account] = {}
@@ -197,7 +199,8 @@ class _ReplayedAccounts:
         self._charges: set[int] = set()
 
     def add(self, entry: Entry) -> None:
-        """Apply one entry: accounts that it opens, a new limit, a charge, an incident, a reopening or an answer."""
+        """Apply one entry (of kind open, limit, charge, incident, reopen or answer); refuse an answer or incident
+        without a charge."""
         body = entry.body
         if entry.kind == "open":
             for opened in body["accounts"]:
@@ -236,7 +239,7 @@ class _ReplayedAccounts:
     def compare(self, stored: list[Account]) -> None:
         """Refuse stored accounts that differ from those that follow from the history.
 
-        Checksum and seal of people's accounts follow from the accounts of each person, which are checked on their own.
+        Checksum and seal of people's accounts depend on the accounts of each person; :func:`_check_people` checks them.
         """
         plain = [replace(item, checksum=0, sealed=0) if item.kind == "people" else item for item in stored]
         by_identity = {account.identity: account for account in plain}
@@ -252,7 +255,7 @@ class _ReplayedAccounts:
 
 
 def _room(limit: dict[str, Any]) -> Amount:
-    """Return the most that an account with this limit, as the history states it, may spend."""
+    """Return the amount that an account with this limit, in the form of history entries, may spend."""
     return Limit.of(accounts.promised(limit), limit["filter"]).amount
 
 
@@ -273,7 +276,8 @@ def _check_people(store: LedgerStore, seals: Mapping[str, _Seal], stored: Mappin
 
 @dataclass(frozen=True)
 class Released:
-    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier: these are the bytes of then."""
+    """A recorded answer. ``replayed`` is True if it was charged and recorded by an earlier call, so that nothing was
+    charged now; ``stored`` are the recorded bytes, of which ``value`` is the decoded form."""
 
     value: Any
     stored: bytes = field(repr=False)
@@ -418,14 +422,13 @@ class Ledger:
         cost
             A guarantee, or a mechanism, whose guarantee it is.
         key
-            Names this release for ever. The same key and the same request later find its answer, if it was
-            recorded, and are charged again otherwise; the same key with another request is refused. Without one, a
-            new one is made.
+            A permanent name of this release. The same key with the same request returns its answer if it was recorded,
+            and is charged again otherwise; the same key with a different request is refused. None draws a random key.
         request
-            What was asked, as JSON: part of the history, and compared when the key is used again.
+            The request as a JSON value: part of the history, and compared when the key is used again.
         people
-            Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
-            expression for it, or a function giving it, which is not called when the answer is there already.
+            The person of each row: a column of person keys (an array, a Series, a list), an engine's expression for
+            it, or a function that returns it, which is not called if the answer is recorded already.
         max_incidents
             After this many incidents of an analyst the dataset is closed for that analyst, and after three times as
             many for everybody (:class:`dither.DatasetClosed`), until :meth:`reopen`.
@@ -478,7 +481,8 @@ class Ledger:
             return None, True
 
     def record_incident(self, charge: Charge) -> Receipt:
-        """Record that an error occurred while the rows of a charge were read; once for each charge."""
+        """Record that an error occurred while the rows of a charge were read, and return the receipt; only the first
+        incident of a charge counts."""
         if not isinstance(charge, Charge):
             raise WrongType("charge", "a charge", type(charge).__name__, "pass what charge() returned")
         with self._store.transaction():
@@ -564,9 +568,10 @@ class Ledger:
     ) -> Released:
         """Charge for a computation, run it, record its result, and only then return it.
 
-        ``cost`` is a guarantee or what has one, as a mechanism. With a ``key``, asking the same ``request`` again
-        returns the recorded result for free. ``analyst`` is who pays beside the dataset, and ``people`` has the person
-        of each row where people have accounts. The dataset is closed after ``max_incidents`` incidents.
+        ``cost`` is a guarantee, or a mechanism, which has one. With a ``key``, repeating the same ``request`` returns
+        the recorded result for free. ``analyst`` names the analyst whose account is charged beside the dataset's, and
+        ``people`` has the person of each row where people have accounts. The dataset is closed after ``max_incidents``
+        incidents.
 
         ``compute`` is called without arguments, or, where people have accounts, with a mask of the rows of ``people``
         that may be used. What it releases through dither's mechanisms may not cost more than ``cost`` in all: that is
@@ -640,9 +645,9 @@ class Ledger:
     def accounts(self, dataset: str | None = None) -> list[Account]:
         """Return every account, or those of one dataset: what it may spend, has spent and has left.
 
-        Of people's accounts only the limit is told.
+        The account of each person shows its limit only.
         """
-        # of people's accounts not even the checksum, which would tell whether the same people paid twice
+        # the checksum of people's accounts is removed, too: it would tell whether the same people paid twice
         result = [replace(accounts.read(row), checksum=0) for row in self._store.rows(schema.ACCOUNTS)]
         if dataset is None:
             return result

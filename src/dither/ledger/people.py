@@ -1,19 +1,19 @@
-"""The accounts of people: whom a release concerns, identified by keyed hashes, and what each has spent.
+"""The accounts of people: what each person has spent, stored under a keyed hash of the person's key.
 
 A person's key is a whole number or a text, and its canonical form is bytes: the number's decimal digits, the text's
 UTF-8, exactly as they are. So the number 7 and the text "7" are one person; "07", "7 " and "7\\0" are others, and a
 letter with an accent is not the same letter composed of two. That is how the engines compare keys, and the ledger
-must not see fewer people than they do: two people with one account would make whether the first takes part depend on
-whether the second was charged, and everybody whose account is shared with hers would be left out together with her,
-which shows. Anything else (booleans, floats, decimals, UUIDs, bytes, dates) has no one text and is refused.
+must not see fewer people than they do: if two people shared an account, a charge of one could exclude the other, so a
+person's participation would depend on somebody else's rows. Keys of other types (booleans, floats, decimals, UUIDs,
+bytes, dates) have no unique text and are refused.
 
 A key's hash is 128 bits of keyed BLAKE2b, under a key made of the ledger's secret and the population: without the
 secret the hashes say nothing about the keys, and that two people among n share one has a probability of n^2 / 2^129.
 
-Whoever has not enough left is left out, silently: what a person has left is itself private. That is sound. Whether
-somebody is left out depends on the questions asked so far and on this person's own rows, never on anybody else's, so
-adding or removing one person changes the input of every release by that person only, and only for releases which
-this person's account paid for: at most the limit in all (Feldman and Zrnic 2021 for the sum of rho).
+A person without enough budget left is silently excluded, since what a person has left is itself private. That is sound:
+exclusion depends on the questions asked so far and on this person's own rows, never on anybody else's. So adding or
+removing one person changes the input of a release by that person only, and only for releases that this person's account
+paid for: at most the limit in all (individual privacy filters; Feldman and Zrnic 2021 for the sum of rho).
 """
 
 from __future__ import annotations
@@ -38,36 +38,42 @@ from dither.ledger.store import LedgerStore
 WIDTH = schema.PERSON_BYTES
 _BATCH = 1 << 20
 PRIME = (1 << 63) - 25
-_LARGE = 2000  # bits of whole numbers that are still keys
+_MAX_KEY_BITS = 2000  # the longest whole number that is accepted as a key
 
 
 @dataclass(frozen=True)
 class Contributors:
-    """The distinct people of a column: their keyed hashes (a row of bytes each), and for each row of the column the
-    index of its person, one beyond the last for a row without a key."""
+    """The distinct people in a column of keys.
+
+    ``who`` has the keyed hash of each person (a row of 16 bytes). ``person_of_row`` has, for each row of the column,
+    the index of its person, or the number of people for a row without a key.
+    """
 
     who: NDArray[np.uint8]
-    place: NDArray[np.intp]
+    person_of_row: NDArray[np.intp]
 
     def rows(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the mask of the column's rows that a mask of its people selects; rows without a key are never
+        """Return a mask of the column's rows from the mask ``kept`` of its people; rows without a key are not
         selected."""
         result = np.append(kept, False)
-        rows: NDArray[np.bool_] = result[self.place]
+        rows: NDArray[np.bool_] = result[self.person_of_row]
         return rows
 
 
 def contributors(people: Any, population: str, secret: bytes) -> Contributors:
-    """Return the distinct people in a column of keys: an array, a Series, a list, an engine's expression, or a function
-    that returns one of these."""
-    keys, place = _distinct(_column(people))
+    """Return the distinct people in a column of keys, in the order of their hashes.
+
+    ``people`` is an array, a Series, a list, an engine's expression, or a function that returns one of these. The
+    hashes are keyed with the ledger's ``secret`` and the name of the ``population``.
+    """
+    keys, person_of_row = _distinct(_column(people))
     who = _hashes(keys, hmac.digest(secret, b"population " + population.encode(), "sha256"))
     # in the order of the table, which is how a database takes many at once
     order = np.argsort(who.view(">u8")[:, 0]) if who.size else np.empty(0, dtype=np.intp)
     position = np.empty(len(keys) + 1, dtype=np.intp)
     position[order] = np.arange(len(keys))
     position[-1] = len(keys)  # a row without a key points one beyond the last
-    return Contributors(who[order], position[place])
+    return Contributors(who[order], position[person_of_row])
 
 
 def _column(people: Any) -> Any:
@@ -118,7 +124,7 @@ def _only(columns: Any) -> Any:
 
 
 def canonical_key(key: Any) -> bytes | None:
-    """Return a person's key as bytes: the digits of a whole number, the UTF-8 of a text; None for what is missing.
+    """Return a person's key as bytes: the digits of a whole number, the UTF-8 of text; None for a missing key.
 
     >>> canonical_key(7) == canonical_key("7") != canonical_key("07")
     True
@@ -129,7 +135,7 @@ def canonical_key(key: Any) -> bytes | None:
         except UnicodeEncodeError:
             raise WrongType("people", "keys of valid Unicode", "half of a surrogate pair", "mend the text") from None
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        if int(key).bit_length() < _LARGE:
+        if int(key).bit_length() < _MAX_KEY_BITS:
             return b"%d" % int(key)
         raise WrongType("people", "keys of a few hundred digits", "longer keys", "pass them as text")
     if key is None or type(key).__name__ in ("NAType", "NaTType"):
@@ -152,13 +158,13 @@ def _no_key(got: str) -> WrongType:
 def _distinct(column: NDArray[Any]) -> tuple[list[bytes], NDArray[np.intp]]:
     """Return the distinct keys of a column, and for each row the index of its key; -1 for a row without one."""
     if column.dtype.kind in "iu":
-        numbers, place = np.unique(column, return_inverse=True)
-        return [b"%d" % number for number in numbers.tolist()], place.ravel()
+        numbers, person_of_row = np.unique(column, return_inverse=True)
+        return [b"%d" % number for number in numbers.tolist()], person_of_row.ravel()
     seen: dict[bytes | None, int] = {None: -1}
     keys = map(canonical_key, column.tolist())
-    place = np.fromiter((seen.setdefault(key, len(seen) - 1) for key in keys), np.intp, column.size)
+    person_of_row = np.fromiter((seen.setdefault(key, len(seen) - 1) for key in keys), np.intp, column.size)
     del seen[None]
-    return [key for key in seen if key is not None], place
+    return [key for key in seen if key is not None], person_of_row
 
 
 def _hashes(keys: list[bytes], secret: bytes) -> NDArray[np.uint8]:
@@ -175,7 +181,7 @@ def charge(
     them.
 
     ``who`` has one row of bytes per person, the keyed hash of the person's key in ``population``. People are charged in
-    batches of ``_BATCH``; those without an account get one. A cost above the limit is paid by nobody.
+    batches of ``_BATCH``; those without an account get one. If ``cost`` is above ``limit``, nobody is charged.
     """
     kept = np.ones(len(who), dtype=bool)
     if not cost.within(limit):
@@ -204,13 +210,13 @@ def charge(
 
 
 def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> int:
-    """Return a secretly weighted sum of what people have spent, modulo a prime: a change of any account changes it.
+    """Return the sum of all people's spending with secret weights, modulo a prime, which detects changed accounts.
 
     ``who`` has one row of 16 bytes per person (their keyed hash), ``loss`` and ``delta`` what each has spent, as whole
-    numbers: one for all or one per row. The checksums of charges add up to that of the accounts. Each person has two
-    weights of 64 bits, drawn from the ``secret`` by AES, one for the loss and one for the delta. Without the secret,
-    moving what one person has spent to another or to a new person goes unnoticed with probability 2^-63 only; modulo a
-    power of two, large steps would do.
+    numbers: one for all or one per row. The sum is linear, so the checksums of charges add up to that of the accounts.
+    Each person has two weights of 64 bits, AES of their hash under a key made of ``secret``, one for the loss and one
+    for the delta. Without the secret, a changed amount goes unnoticed with probability about 2^-63. The modulus is a
+    prime because modulo a power of two, a change by a large power of two would hardly depend on the weights.
     """
     if not len(who):
         return 0

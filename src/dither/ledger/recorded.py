@@ -1,7 +1,7 @@
-"""Answers as bytes: what is stored, so that a replay returns the very same answer.
+"""The encoding of recorded answers as bytes, so that a repeated request returns exactly the same answer.
 
-JSON, with a tag for what JSON does not know: tuples, bytes and NumPy arrays. No pickle: reading a ledger must not
-be able to run code.
+It is JSON with tagged objects for types that JSON lacks: tuples, bytes and NumPy arrays. Pickle is not used, since
+reading a ledger must not be able to run code.
 
 >>> decode(encode({"n": 3, "mean": 1.5})) == {"n": 3, "mean": 1.5}
 True
@@ -20,7 +20,7 @@ from dither.errors import LedgerError, NotPrivate, WrongType
 from dither.randomness import is_seeded
 
 _TAG = "dither"
-_DIGITS = 2000  # bits of whole numbers that every reader of JSON takes as digits
+_MAX_INTEGER_BITS = 2000  # longer integers are written in hexadecimal, since JSON parsers limit their digits
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -48,7 +48,7 @@ def decode(stored: bytes) -> Any:
 
 
 def _tagged(kind: str, **parts: Any) -> dict[str, Any]:
-    """Return a JSON object that stands for a value of a kind which JSON does not have."""
+    """Return the JSON object that represents a value of a type which JSON lacks; ``kind`` is its tag."""
     return {_TAG: kind, **parts}
 
 
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if value.bit_length() < _DIGITS else _tagged("int", value=hex(value))
+        return int(value) if value.bit_length() < _MAX_INTEGER_BITS else _tagged("int", value=hex(value))
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
@@ -94,7 +94,7 @@ def _plain(value: Any) -> Any:
 
 
 def _storable(dtype: np.dtype[Any]) -> bool:
-    """Return whether the bytes of such arrays mean the same values on every machine; those of long doubles do not."""
+    """Return whether arrays of this dtype have the same bytes on every machine, unlike those of long doubles."""
     return dtype.kind in "biuSU" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 

@@ -28,7 +28,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def line(entry: Entry) -> dict[str, Any]:
-    """Return an entry as plain JSON for an export, without the recorded answer and without seals of people."""
+    """Return an entry as a JSON object for an export, without the recorded answer and the seals of people's accounts.
+
+    Its ``answers`` is the number of the charge that the entry answers, or whose incident it is; else None.
+    """
     return {
         "seq": entry.seq,
         "at": entry.at,
@@ -64,9 +67,9 @@ def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
             fields = line(entry)
             body = fields.pop("body")
             first = [fields[name] for name in COLUMNS[:6]]
-            for *place, epsilon, delta in body.pop("charged", [["", "", "", "", ""]]):
-                account = "/".join(str(part) for part in place if part)
-                row = [*first, account, epsilon, delta, canonical(body), fields["hash"]]
+            for *identity, loss, delta in body.pop("charged", [["", "", "", "", ""]]):
+                account = "/".join(str(part) for part in identity if part)
+                row = [*first, account, loss, delta, canonical(body), fields["hash"]]
                 table.writerow([safe(cell) for cell in row])
 
 
@@ -80,7 +83,7 @@ def safe(cell: object) -> object:
 
 
 def _account(account: Account) -> dict[str, Any]:
-    """Return an account as plain JSON for an export; of people only the limit."""
+    """Return an account as a JSON object for an export, with amounts in units; of people's accounts only the limit."""
     return {
         "owner": account.owner,
         "kind": account.kind,
@@ -94,7 +97,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 @contextmanager
 def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """Open a file that is replaced atomically: it is written beside its place, and renamed when it is complete."""
+    """Open a temporary file beside ``path`` for writing, and rename it to ``path`` when the block has succeeded."""
     target = Path(path)
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
@@ -112,9 +115,10 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
 
 
 def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[datetime, float]]:
-    """Return the spending of an account over time: at its opening 0, then the total after each charge.
+    """Return the spending of an account over time as pairs of a time and the total loss (epsilon or rho): 0 when it was
+    opened, then the total after each charge.
 
-    The order of entries counts, and clocks may go backwards, so no time is before that of an earlier entry.
+    Entries are ordered by their numbers. Clocks may go backwards, so each time is at least that of the pair before.
     """
     points: list[tuple[datetime, float]] = []
     total = 0
@@ -122,7 +126,7 @@ def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[dat
         opened = entry.body["accounts"] if entry.kind == "open" else []
         charged = entry.body.get("charged", []) if entry.kind == "charge" else []
         amounts = [0 for new in opened if tuple(new["account"]) == account.identity]
-        amounts += [epsilon for *place, epsilon, _ in charged if tuple(place) == account.identity]
+        amounts += [loss for *identity, loss, _ in charged if tuple(identity) == account.identity]
         for amount in amounts:
             total += amount
             time = datetime.fromisoformat(entry.at)

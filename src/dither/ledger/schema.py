@@ -48,7 +48,8 @@ entry = sa.Table(
 
 
 def _is(kind: str) -> sa.ColumnElement[bool]:
-    """Return the condition that an entry is of a kind, as a literal: partial indices are not used for parameters."""
+    """Return the SQL condition that an entry is of a kind, with the kind as a literal: databases do not use partial
+    indices for a condition with a parameter."""
     return entry.c.kind == sa.literal_column(f"'{kind}'")
 
 
@@ -128,8 +129,11 @@ _POSTGRESQL_TRIGGERS = (
 
 
 def _dialect(name: str) -> sa.Dialect:
-    """Return SQLAlchemy's dialect of this name. PostgreSQL's options of indices are added only when it is asked for,
-    since naming them loads all of that dialect."""
+    """Return SQLAlchemy's dialect of this name.
+
+    The conditions of PostgreSQL's partial indices are set here, only when that dialect is used, since setting them
+    imports the whole dialect.
+    """
     dialects: Any = import_module(f"sqlalchemy.dialects.{name}")
     if name == "postgresql":
         for index in (index for table in _metadata.tables.values() for index in table.indexes):
@@ -249,11 +253,11 @@ _other = account.alias("other")
 TOUCHED = sa.select(
     account,
     sa.exists().where(_other.c.owner == _p("owner"), _other.c.kind == "analyst").label("analysts"),
-    # the last entry, in the same breath: one journey to the server
+    # the last entry in the same statement saves a round trip to the server
     sa.select(entry.c.seq).order_by(entry.c.seq.desc()).limit(1).scalar_subquery().label("last_seq"),
     sa.select(entry.c.hash).order_by(entry.c.seq.desc()).limit(1).scalar_subquery().label("last_hash"),
 ).where(
-    # each column by itself, so that the key finds them: a dataset's own account has no name
+    # a condition for each column lets the primary key be used; a dataset's own account has an empty name
     account.c.owner == _p("owner"),
     sa.or_(account.c.kind == "dataset", account.c.kind == "analyst"),
     sa.or_(account.c.name == "", account.c.name == _p("analyst")),
@@ -304,7 +308,7 @@ _WHO = {
 
 
 def exhausted(dialect: str) -> sa.TextClause:
-    """Return the SELECT of the people in a batch who cannot pay, by their positions in it."""
+    """Return the SELECT of the positions, in a batch, of the people who cannot pay."""
     return sa.text(
         f"SELECT n.i FROM {_BATCH[dialect]} AS n CROSS JOIN dither_person AS p WHERE p.who = {_WHO[dialect]} "
         "AND (p.loss > :room_loss OR p.delta > :room_delta)"

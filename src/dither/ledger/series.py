@@ -25,11 +25,11 @@ from an older copy releases the steps after it a second time, and what it costs 
 once. The noise of these steps is new, since their key is: what is seen is two releases, and not the exact difference of
 two tables.
 
-*What is visible* to whoever reads the file of the ledger without its secret: when a series was advanced, its points,
-and the sizes of the parts, hence how many people took part for the first time or again in each advance. The number of
-entries and parts depends on the number of advances alone, since receipts show it to everybody.
+*What is visible* in the ledger's file without its secret: when a series was advanced, its points, and the sizes of the
+parts, hence how many people took part for the first time or again in each advance. The number of entries and parts
+depends on the number of advances alone, since receipts disclose it.
 
-*People who have accounts* pay at their first participation, in the same transaction: whoever never takes part pays
+*People who have accounts* pay at their first participation, in the same transaction; people who never take part pay
 nothing.
 """
 
@@ -57,13 +57,13 @@ from dither.ledger.store import LedgerStore
 _NONCE, _TAG = 12, 16
 _DIGITS = 8
 _OWN = "series\u00a0"
-"""What the keys of series begin with. It is not printable, so no key that anybody passes can begin with it: else a
-question could be recorded where an advance is looked for, and end the series."""
+"""The prefix of the keys of series. It is not printable, and keys of callers must be, so no question can be recorded
+under the key of an advance, which would end the series."""
 
 
 @dataclass(frozen=True)
 class SeriesState:
-    """The state of a series: how often it was advanced, and its parts, decrypted."""
+    """The state of a series: the number of its advances, and its decrypted parts by their numbers."""
 
     advances: int
     parts: Mapping[int, bytes]
@@ -71,8 +71,8 @@ class SeriesState:
 
 @dataclass(frozen=True)
 class Advance:
-    """What an advance writes: the released points, and the parts of the state after it; those that are None are
-    removed, those that are left out stay."""
+    """The result of an advance: the released points as ``answer``, and the changed parts of the state by number; a part
+    that is None is removed, and parts that are missing stay as they are."""
 
     answer: bytes
     parts: Mapping[int, bytes | None]
@@ -167,14 +167,14 @@ class SeriesRecord:
         return [chain.as_bytes(entry.answer, entry.seq) for entry in entries], receipt
 
     def _entry(self, number: int) -> int:
-        """Return the number of the entry that recorded an advance."""
+        """Return the sequence number, in the ledger's history, of the entry that recorded advance ``number``."""
         rows = self._store.run(schema.ANSWER, {"dataset": self._charge.dataset, "key": self._key(number)}).fetchall()
         if not rows:
             raise _damaged()
         return int(rows[0][0])
 
     def _key(self, number: int) -> str:
-        """Return the key under which an advance is recorded."""
+        """Return the key under which advance ``number`` (from 0) is recorded: that of the series, and eight digits."""
         return f"{self._charge.key}#{number:0{_DIGITS}d}"
 
     def _rows(self, statement: Any) -> list[Any]:
@@ -185,13 +185,13 @@ class SeriesRecord:
     def _recorded_seals(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
         """Return how often the series was advanced, and the seals of its parts in the entry of the last advance.
 
-        ``numbers`` says by which advance each stored part was written; parts that do not belong to that entry are
-        refused.
+        ``numbers`` has, for each stored part, the number of the advance that wrote it; a state whose parts differ from
+        those in that entry is refused.
         """
         advances = 1 + max(numbers.values(), default=-1)
         after = {"dataset": self._charge.dataset, "key": self._key(advances)}
         if self._store.run(schema.ANSWER, after).fetchall():
-            raise _damaged()  # the series is further than its state
+            raise _damaged()  # the history has a later advance than the stored state
         if not advances:
             return 0, {}
         last = chain.checked(self._store, self._entry(advances - 1))
@@ -201,8 +201,10 @@ class SeriesRecord:
         return advances, seals
 
     def _state(self) -> tuple[SeriesState, dict[str, list[Any]]]:
-        """Return the decrypted state and the seals of its parts, in the transaction that is under way; refuse a state
-        that is not that of the last advance.
+        """Return the decrypted state, and the seals of its parts as the last advance's entry has them: for each part's
+        number (as text), the advance that wrote it and its nonce and tag.
+
+        A state that is not that of the last advance is refused. It is part of the transaction that is under way.
         """
         series, rows = self._charge.receipt.seq, self._rows(schema.SERIES_PARTS)
         sealed = {int(part): (int(number), chain.as_bytes(value, series)) for part, number, value in rows}
@@ -291,7 +293,10 @@ class SeriesRecord:
         return {**body, "asked": None, "series": self._charge.receipt.seq}
 
     def fail(self) -> Receipt:
-        """Record that reading the rows of an advance failed: an incident of its own for each failure."""
+        """Record an incident because reading the rows of an advance failed, and return its receipt.
+
+        An incident belongs to a charge, and each charge has at most one, so a charge of nothing is recorded first.
+        """
         store, charge = self._store, self._charge
         with store.transaction():
             assert charge.price is not None
@@ -302,8 +307,8 @@ class SeriesRecord:
 
 
 def _nonce_and_tag(sealed: bytes) -> str:
-    """Return nonce and tag of a sealed part in hexadecimal, which identify its content: without the secret nothing else
-    can be sealed under them, and decryption checks that nothing was.
+    """Return the AES-GCM nonce and tag of a sealed part in hexadecimal. They identify its content: nobody without the
+    secret can make a different content with this tag, and decryption checks the tag.
     """
     return (sealed[:_NONCE] + sealed[-_TAG:]).hex()
 

@@ -3,9 +3,9 @@
 Statements are built in SQLAlchemy Core, compiled once for the database at hand, and run on its own driver: a
 charge is mostly one disk write, and should cost little more than that.
 
-Whoever writes holds one lock for the whole ledger from the first statement on (SQLite: ``BEGIN IMMEDIATE``;
-PostgreSQL: a lock on the history), so that check and charge are one step, entries have an order, and there is
-nothing to deadlock on. Commits are on disk when they return: SQLite runs with ``synchronous=FULL``, PostgreSQL with
+A writer holds one lock for the whole ledger from the first statement on (SQLite: ``BEGIN IMMEDIATE``;
+PostgreSQL: a lock on the history), so that check and charge are one step, entries have an order, and no deadlock is
+possible. Commits are on disk when they return: SQLite runs with ``synchronous=FULL``, PostgreSQL with
 ``synchronous_commit=on``, and a server that runs with ``fsync=off`` is refused.
 
 SQLite keeps a rollback journal (``journal_mode=PERSIST``), not a write-ahead log: once a commit has returned, it is in
@@ -52,7 +52,8 @@ Statement = sa.ClauseElement
 
 
 class _Compiled(NamedTuple):
-    """A statement as the driver takes it. It holds on to the statement, whose ``id`` must not be used again."""
+    """A statement compiled for the driver: its text, the names of positional parameters in order (None if the driver
+    takes names), and parameters with fixed values. The cache is keyed by ``id(statement)``, so it is kept alive."""
 
     statement: Statement
     text: str
@@ -75,14 +76,14 @@ class _Translated:
         """Translate an error of SQLAlchemy, SQLite or psycopg; let all others pass."""
         if error is None or isinstance(error, DitherError):
             return
-        # UnicodeDecodeError comes from damaged text
-        ours = isinstance(error, (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError))
-        if ours or (isinstance(error, Exception) and type(error).__module__.startswith("psycopg")):
+        # damaged text raises a UnicodeDecodeError
+        of_database = isinstance(error, (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError))
+        if of_database or (isinstance(error, Exception) and type(error).__module__.startswith("psycopg")):
             raise self._explain(error) from error
 
 
 class LedgerStore:
-    """The database that holds a ledger, and the secret of the ledger. ``created`` says that it was made just now."""
+    """The database of a ledger, with the ledger's secret. ``created`` is True if opening it has made it."""
 
     def __init__(
         self,
@@ -273,14 +274,14 @@ class LedgerStore:
         )
 
     def _forget(self) -> None:
-        """Drop the connection, whose state is unknown after an error; the next statement opens another."""
+        """Drop the connection, whose state is unknown after an error; the next statement opens a new one."""
         connection, self._connection, self._open_driver = self._connection, None, None
         if connection is not None:
             with suppress(Exception):
                 connection.invalidate()
 
     def close(self) -> None:
-        """Close the connection; the next statement opens another."""
+        """Close the connection; the next statement opens a new one."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -294,7 +295,7 @@ class LedgerStore:
             self.close()
 
     def after_fork(self, child: bool) -> None:
-        """Let others use the store again: in the child with a lock of its own."""
+        """Release the lock after a fork; ``child`` says that this is the child process, which gets a new lock."""
         if child:
             self._lock = threading.RLock()
         else:
@@ -390,7 +391,7 @@ def _file(name: str) -> sa.URL:
 
 
 def _elsewhere(got: str) -> InvalidArgument:
-    """Return the error for an address at which no ledger can be."""
+    """Return the error for an address that is neither a file nor PostgreSQL."""
     return InvalidArgument("place", "a file or postgresql://…", got, "pass 'budget.sqlite'")
 
 

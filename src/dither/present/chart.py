@@ -14,18 +14,18 @@ from typing import Any, Literal, NamedTuple
 from dither.present.text import significant
 
 Style = Literal["bars", "line", "dashed", "steps", "points", "area", "reference"]
-"""How a mark is drawn: an area has no line in its middle, a reference is a gray line to compare the others with."""
+"""The style of a mark: an area is a band without a line in its middle, a reference a gray line for comparison."""
 
 MAX_BARS = 60
-"""How many bars a chart has at most, unless it is asked for more."""
+"""The default limit on the number of bars in a chart."""
 
 
 @dataclass(frozen=True)
 class Mark:
     """One series of numbers in a chart, with the half-widths of their intervals.
 
-    Without ``x`` the numbers belong to the categories of the chart. ``texts`` stand beside bars; marks of one
-    ``color`` share it, by default each has its own.
+    Without ``x`` the numbers belong to the categories of the chart. ``texts`` are written beside bars. ``color`` is an
+    index into the palette; None gives each mark its own.
 
     >>> Mark((41, None), errors=(6.0, None)).points()
     [Point(x=0, y=41.0, error=6.0)]
@@ -50,7 +50,7 @@ class Mark:
 
 
 class Point(NamedTuple):
-    """A point and the half-width of its interval, which is 0 where there is none."""
+    """A point and the half-width of its interval; 0 for a point without an interval."""
 
     x: Any
     y: float
@@ -59,7 +59,8 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a chart: its label, its range where it is not that of the points, its scale and its ticks."""
+    """An axis of a chart: its label, its range (None: that of the points), its scale, and its ticks as pairs of a
+    position and a text (empty: chosen automatically)."""
 
     label: str = ""
     low: float | None = None
@@ -89,8 +90,7 @@ class Chart:
     def span(self) -> tuple[float, float]:
         """Return the range of the value axis: it includes 0 and every value with its interval.
 
-        One wild interval does not shrink the rest to nothing: of one wider than twice the largest value only that
-        much is drawn.
+        An interval counts with at most twice the largest value, so that one huge interval does not shrink all others.
         """
         points = [point for mark in self.marks for point in mark.points()]
         if self.y.log:
@@ -113,7 +113,7 @@ def bars(
 ) -> Chart:
     """Build a bar chart from rows of a label, a value and the half-width of its interval.
 
-    ``most`` is how many rows are drawn at most, None for all.
+    ``texts`` are written beside the bars (None: the values), and at most ``most`` rows are drawn (None: all).
 
     >>> bars([("north", 41, 6.0), ("south", 60, 6.0)], title="Counts").categories
     ('north', 'south')
@@ -142,8 +142,9 @@ def lines(
 def spending(
     points: Sequence[tuple[datetime, float]], limit: float | None, *, title: str, unit: str, limit_name: str = "limit"
 ) -> Chart:
-    """Build a step chart of the total spending over time, with its limit. Times that go back are drawn at the latest
-    time before.
+    """Build a step chart of the total spending over time, with its limit (None: no limit).
+
+    A time before that of an earlier point, from a clock that was set back, is drawn at that of the earlier point.
 
     >>> chart = spending([(datetime(2026, 1, 1), 0.0), (datetime(2026, 1, 3), 0.5)], 1.0, title="Spent", unit="ε")
     >>> [mark.name for mark in chart.marks], chart.span()

@@ -26,11 +26,11 @@ COLORS = (
 """Colors that stand out from light and from dark, one for each mark."""
 
 _PHONE = 292
-"""The narrowest page that texts are placed for, in pixels."""
+"""The narrowest page width, in pixels, for which texts are arranged: that of a phone."""
 _CHARACTER = 7.2
 """The width of a character in pixels."""
 _MAX_LABEL, _MAX_NAME = 26, 36
-"""How many characters a label of a row and a name in a legend have at most."""
+"""The most characters in the label of a row, and in a name of the legend."""
 _ROW, _STACKED_ROW = 24, 40
 _INNER = 1000
 """The width of a nested picture in its own units."""
@@ -119,8 +119,9 @@ class _Scale(NamedTuple):
 def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     """Draw a chart of categories, a row for each: label, bars or points with intervals, and number.
 
-    ``top`` is where the rows begin, in pixels from the top; ``phone`` is the least width in pixels, by which texts get
-    their room. Horizontal positions are shares of the width. Return the SVG elements, and the pixel at which they end.
+    ``top`` is the vertical position of the first row in pixels, and ``phone`` the smallest width in pixels, for which
+    texts are arranged. Horizontal positions are shares of the width. Return the SVG elements, and the vertical position
+    at which they end.
     """
     scale = _Scale(*chart.span())
     labels = [shortened(label, _MAX_LABEL) for label in chart.categories]
@@ -164,10 +165,10 @@ def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
 def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], int]:
     """Draw the marks of a chart over two axes, with a legend if there are several.
 
-    ``top`` is where the drawing begins, in pixels from the top; ``phone`` is the least width in pixels, by which texts
-    get their room; ``height`` is that of the plane between the axes. The plane is an SVG of its own, ``_INNER`` units
-    wide, which is stretched to the width that is left beside the labels of the axis. Return the SVG elements, and the
-    pixel at which they end.
+    ``top`` is the vertical position of the drawing in pixels, ``phone`` the smallest width in pixels, for which texts
+    are arranged, and ``height`` that of the plane between the axes. The plane is a nested SVG, ``_INNER`` units wide,
+    which is stretched to the width beside the labels of the axis. Return the SVG elements, and the vertical position at
+    which they end.
     """
     points = [mark.points() for mark in chart.marks]
     y_scale = _Scale(*chart.span(), chart.y.log)
@@ -188,7 +189,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
     inner = [_path("grid", grid, "currentColor", ' stroke-opacity="0.18"', 1)]
     for number, (mark, group) in enumerate(zip(chart.marks, points, strict=True)):
         xs = [_INNER * x_scale.share(position(point.x)) for point in group]
-        if x_scale.low == x_scale.high:  # all at one place: side by side
+        if x_scale.low == x_scale.high:  # all points have one x: draw the marks side by side
             xs = [_INNER * (number + 1) / (len(chart.marks) + 1) for _ in group]
         bar = 0.8 * _INNER / max(x_scale.high - x_scale.low, 1)
         drawn = [_PlanePoint(x, y(p.y), y(p.y - p.error), y(p.y + p.error)) for x, p in zip(xs, group, strict=True)]
@@ -228,8 +229,8 @@ def _x_scale(places: Sequence[Any], axis: Axis) -> tuple[_Scale, Sequence[tuple[
 def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     """Draw the names of the marks beside each other, up to three in a row, as many as a phone has room for.
 
-    ``top`` is where the legend begins, in pixels, and ``phone`` the width of a phone. Return the elements, and the
-    pixel at which they end; for a single mark, or none with a name, there are no elements and ``top`` is unchanged.
+    ``top`` is the vertical position of the legend, and ``phone`` the width of a phone, in pixels. Return the elements,
+    and the vertical position at which they end: none and ``top`` for a single mark, or marks without names.
     """
     named = [(i, mark) for i, mark in enumerate(chart.marks) if mark.name]
     if len(chart.marks) < 2 or not named:
@@ -349,7 +350,7 @@ def _percent(share: float) -> str:
 # -- on matplotlib axes -----------------------------------------------------------------------------------------------
 
 _FEW = 30
-"""A line of at most this many points shows them."""
+"""A line with at most this many points has markers at them."""
 
 
 def draw(chart: Chart, axes: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Axes:

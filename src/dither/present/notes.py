@@ -1,7 +1,7 @@
-"""Notes: what is to be known beside an answer, as values, and the one place where they become sentences.
+"""Notes beside an answer, as values, and the only module that turns them into sentences.
 
-A note is a kind with values. Whatever depends on what an answer says reads these, never a sentence; ledgers and servers
-keep and send them. ``str(note)`` is the sentence; :data:`SENTENCES` has one for each kind.
+A note is a kind with values. Code that depends on a note reads these and never the sentence; ledgers and servers store
+and send them. ``str(note)`` is the sentence; :data:`SENTENCES` has one for each kind.
 
 >>> note = Note("rows_without_person", {"column": "who"})
 >>> print(note)
@@ -54,7 +54,7 @@ _OF_THE_FIRST_ANSWER = ("first_answer", "temporary_ledger")
 
 @dataclass(frozen=True)
 class Note:
-    """Something to know beside an answer: a kind, and values that are plain JSON."""
+    """A note beside an answer: its kind, and the values of its sentence as plain JSON."""
 
     kind: NoteKind
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def kinds_of(notes: Iterable[Note]) -> list[NoteKind]:
 
 
 def lasting(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return the notes that are true of every answer, not only of the first one from a ledger.
+    """Return the notes except those that only the first answer from a ledger has.
 
     >>> lasting([Note("first_answer"), Note("levels")])
     (Note(kind='levels', values={}),)
@@ -95,7 +95,7 @@ def lasting(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 MOST_SHOWN, MOST_WORDS = 2, 32
-"""How many notes stand under an answer, and how many words they have together at most; a single one may have more."""
+"""The most notes shown under an answer, and the most words that they have together, unless there is only one."""
 _FIRST: tuple[NoteKind, ...] = (
     # what is wrong or missing, and what is said once
     "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
@@ -114,7 +114,8 @@ _RANKS = {kind: rank for rank, kind in enumerate(_FIRST)}
 
 
 def leading(notes: Sequence[Note], most: int = MOST_SHOWN) -> tuple[list[Note], list[Note]]:
-    """Return the notes that stand under an answer, at most ``most``, and the others; each in their order.
+    """Return the most important notes, at most ``most``, which are shown under an answer, and the other notes; both in
+    the order of ``notes``.
 
     >>> notes = [Note("rows_without_person", {"column": "who"}), Note("shared_epsilon"), Note("error_unknown")]
     >>> kinds_of(leading(notes)[0]), kinds_of(leading(notes)[1])
@@ -150,7 +151,8 @@ def sentence(note: Note, option: Callable[[str], str] = by_call) -> str:
 
 
 def share_left_out(share: float, low: float, high: float, of: str) -> str:
-    """Say which share of something is excluded, with its interval; ``high`` = 1 stands for no upper limit.
+    """Return a clause on the share of something that is excluded, with its interval; ``high = 1`` means that there is
+    no upper limit.
 
     >>> share_left_out(0.12, 0.1, 0.15, "the rows"), share_left_out(0.1, 0.1, 1.0, "the rows")
     ('about 12 % of the rows are excluded (10 % to 15 %)', 'at least 10 % of the rows are excluded')
@@ -347,7 +349,7 @@ def _failed_sql(values: Mapping[str, Any]) -> str:
 
 
 def lever_words(lever: Mapping[str, Any]) -> str:
-    """Say what makes an error smaller, and what it would be then.
+    """Return a change of a question that makes its error smaller, with the error that it would have, as text.
 
     >>> lever_words({"kind": "epsilon", "epsilon": 2.3, "error": 1.4, "share": 0.2})
     'ε = 2.3 gives ± 20 %'

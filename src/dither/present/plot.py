@@ -41,11 +41,10 @@ def density(
     *mechanisms: AddsNoise, value: float = 0.0, neighbor: float | None = None, smooth_sensitivity: float = 1.0,
     axes: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Plot the probability density of the released value, and, dashed, that for a neighbor's value where one is
-    given.
+    """Plot the probability density of the released value and, dashed, that for a neighbor's value if one is given.
 
-    Where the two differ by the sensitivity, one density is nowhere more than e^ε times the other, up to δ. They are the
-    laws that are drawn from, before rounding to the lattice.
+    If the two values differ by the sensitivity, neither density is anywhere more than e^ε times the other, up to δ. The
+    densities are those before rounding to the lattice.
 
     >>> import dither as dp
     >>> axes = density(dp.Laplace(sensitivity=1, epsilon=1), value=10, neighbor=11)
@@ -68,8 +67,8 @@ def density(
 def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     """Plot the smallest δ for every ε, for mechanisms, accounting events or guarantees.
 
-    The curve is rounded up where it is computed, so the picture is of what is promised. A mechanism of which only its
-    guarantee is known has the curve of the worst mechanism with that guarantee.
+    The curve is rounded up, so the plot shows an upper bound. A mechanism of which only the guarantee is known has the
+    curve of the worst mechanism with that guarantee.
 
     >>> import dither as dp
     >>> privacy_curve(dp.Laplace(1, 1), dp.PureDP(1)).get_xlabel()
@@ -84,9 +83,9 @@ def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
 def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     """Plot the least type II error at every level α of a test that distinguishes two neighbors by the release.
 
-    An adversary who accuses falsely with probability α misses with at least this probability; perfect privacy is the
-    line 1 − α. It follows from the privacy curve: the largest of ``1 - delta - exp(epsilon) alpha`` over epsilon, and
-    its mirror image (Dong, Roth and Su 2022).
+    A test with false positive probability α has at least this false negative probability; perfect privacy is the line
+    1 − α. It follows from the privacy curve: the largest of ``1 - delta - exp(epsilon) alpha`` over epsilon, and its
+    mirror image (Dong, Roth and Su 2022).
 
     ``axes`` are matplotlib's; None makes new ones.
 
@@ -112,8 +111,8 @@ def noise_beside_data(
 ) -> Axes:  # fmt: skip
     """Plot values with the error that a mechanism would add to each, to judge whether the noise is small.
 
-    **This shows the values themselves.** Use it for values that you may see, or for made-up ones of about the right
-    size: what it draws is not private.
+    **This shows the values themselves.** Use it for values that you may see, or for invented ones of about the right
+    size: the plot is not private.
 
     >>> import dither as dp
     >>> axes = noise_beside_data([120, 40, 5], dp.Laplace(sensitivity=1, epsilon=0.5), names=["a", "b", "c"])
@@ -226,7 +225,9 @@ def compare(
 
 
 def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
-    """Return a grid of epsilons from 0 on and the delta at each, for a mechanism, an event or a guarantee.
+    """Return points of the privacy curve of a mechanism, an event or a guarantee: epsilons, and the delta at each.
+
+    The epsilons are evenly spaced from 0 to the ε of the guarantee or, without one, to where delta is below 1e-9.
 
     >>> import dither as dp
     >>> epsilons, deltas = curve_of(dp.PureDP(1))

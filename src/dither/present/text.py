@@ -1,7 +1,8 @@
-"""Text and numbers as people read them: on a terminal, in HTML, and in tables of plain text.
+"""Formatting of text and numbers for terminals, HTML and tables of plain text.
 
-Keys, names and messages may hold anything. None of it may move a cursor, turn a line around or become a tag. Numbers
-have no more digits than their ± allows, separated thousands and no powers of ten; programs get full numbers.
+Keys, names and messages may contain any characters. None may move a cursor, reverse the direction of a line or become a
+tag. Numbers have no more digits than their ± allows, separated thousands and no powers of ten; programs get full
+numbers.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _HARMLESS = {"\u200c", "\u200d"}  # joiners, which several scripts and many emoj
 def printable(text: str) -> str:
     r"""Return text on one line, with all characters escaped that control a terminal or the direction of writing.
 
-    Controls, line separators, bidirectional and other invisible signs, halves of characters and those without a
-    meaning are written as escapes. Letters of every script stay as they are.
+    Control characters, line separators, bidirectional and other invisible characters, surrogates and unassigned
+    characters are written as escapes. Letters of every script stay as they are.
 
     >>> print(printable("\x1b[2Jnord\u202e\n"), printable("Ångström 😀"))
     \x1b[2Jnord\u202e\n Ångström 😀

@@ -44,7 +44,8 @@ _CUTS = 30
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table that is wanted: its levels, how much it counts, and the largest variance that a cell may have.
+    """A requested table: its levels, its weight in the objective, and the largest variance that a cell may have, in
+    squared rows (None: no target).
 
     >>> TableSpec((1, 0), weight=2.0)
     TableSpec(levels=(1, 0), weight=2.0, variance=None)
@@ -64,17 +65,20 @@ def table_spec(
     people: float | None = None,
     confidence: float = 0.95,
 ) -> TableSpec:
-    """Return a table by the names of its levels; ``error`` is the largest half-width of an interval that a cell may
-    have.
+    """Return the specification of a table from the names of its levels, with a target for its cells where ``error`` is
+    given.
 
     Parameters
     ----------
     weight
-        How much the table counts in the objective; 1 where it is not given.
+        The weight of the table in the objective; 1 by default.
     error
-        A number of people, or a share such as ``"2%"`` of a cell of average size.
+        The largest half-width that a cell's interval may have: a number of people, or a share such as ``"2%"`` of a
+        cell of average size.
     people
-        A public number: about how many people there are. Needed for a share.
+        The approximate number of people, which must be public; required if ``error`` is a share.
+    confidence
+        The confidence of that interval.
 
     Examples
     --------
@@ -93,10 +97,10 @@ def table_spec(
 
 
 def _half_width(error: float | str, people: float | None, cells: int) -> float:
-    """Return a wanted error as a half-width in rows; a share such as "2%" is of the rows in a cell of average size.
+    """Return the half-width in rows that an ``error`` states: a number, or a share of a cell of average size ("2%").
 
-    ``people`` is about how many rows there are (None: not public, so that shares are refused), and ``cells`` the size
-    of the table.
+    ``people`` is the approximate number of rows (None: not public, so that shares are refused), and ``cells`` the
+    number of cells of the table.
     """
     if not isinstance(error, str):
         return arguments.positive(error, "error")
@@ -119,7 +123,7 @@ def _half_width(error: float | str, people: float | None, cells: int) -> float:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The variance of each residual that is measured; together they cost ``cost``.
+    """The variance ``v_A`` of each residual that is measured, in squared units of the counts.
 
     >>> Allocation({(0,): 2.0, (1,): 4.0}).cost
     0.75
@@ -143,10 +147,11 @@ def allocate(
     unit: float = 1.0,
     budget_for: Callable[[float], dict[str, float]] | None = None,
 ) -> Allocation:
-    """Return the best variances of the residuals whose costs add up to ``cost``.
+    """Return the variances of the residuals that are best for the objective, with ``sum_A 1 / v_A = cost``.
 
-    ``public`` names tables whose counts are public: their residuals need not be measured. ``unit`` is what 1 in the
-    counts is worth, for messages, and ``budget_for`` returns the option that pays for a cost that many times as large.
+    ``public`` are the levels of tables whose counts are public, so that their residuals need not be measured. For error
+    messages only, ``unit`` is the value of 1 in the counts, in rows, and ``budget_for(factor)`` returns the option of a
+    budget that pays ``factor`` times the cost.
 
     >>> from dither.publish.domain import Attribute
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
@@ -166,26 +171,28 @@ def allocate(
     if not measured:
         return Allocation({})
     problem = _AllocationProblem(residuals, tuple(measured), cost)
-    tables = [table for table in tables if residuals.mean_variances(table.levels, measured).any()]  # others are public
+    # tables without a measured residual are public
+    tables = [table for table in tables if residuals.mean_coefficients(table.levels, measured).any()]
     goals = {table.levels: table.variance for table in tables if table.variance is not None}
-    rates = problem.smallest_largest(goals) if goals else None
+    rates = problem.minimax_rates(goals) if goals else None
     if rates is not None:
         _check_goals(problem, rates, goals, unit, budget_for)
     if objective == "largest":
-        weights = {table.levels: problem.alone(table.levels) / table.weight for table in tables}
-        chosen = problem.smallest_largest(weights)
+        weights = {table.levels: problem.mean_variance_alone(table.levels) / table.weight for table in tables}
+        chosen = problem.minimax_rates(weights)
     else:
         shares = np.zeros(len(measured))
         for table in tables:
-            shares += importance(residuals.domain, table) * residuals.mean_variances(table.levels, measured)
+            shares += importance(residuals.domain, table) * residuals.mean_coefficients(table.levels, measured)
         chosen = problem.closed_form(shares)
     if rates is not None:
-        chosen = problem.meeting(chosen, rates, goals)
+        chosen = problem.rates_meeting(chosen, rates, goals)
     return Allocation(dict(zip(measured, (1 / chosen).tolist(), strict=True)))
 
 
 def importance(domain: Domain, table: TableSpec) -> float:
-    """Return the weight of a table's mean cell variance in the sum that the allocation minimizes.
+    """Return the coefficient of a table's mean cell variance in the sum that the allocation minimizes: the table's
+    weight times ``n^1.2`` for n cells.
 
     >>> from dither.publish.domain import Attribute
     >>> importance(Domain([Attribute.flat("sex", ["f", "m"])]), TableSpec((0,), weight=2.0))
@@ -201,7 +208,7 @@ def _check_goals(
     unit: float,
     budget_for: Callable[[float], dict[str, float]] | None,
 ) -> None:
-    """Refuse goals that the budget cannot meet, and say what it would reach.
+    """Refuse goals that the budget cannot meet, with the errors that it can reach.
 
     Parameters
     ----------
@@ -227,13 +234,13 @@ def _check_goals(
         "error",
         "targets that the budget can meet",
         f"more; at 95 % this budget would reach {reached}",
-        *_smaller_goals(ratio, {} if budget_for is None else budget_for(ratio)),
+        *_goal_advice(ratio, {} if budget_for is None else budget_for(ratio)),
     )
 
 
-def _smaller_goals(ratio: float, budget: dict[str, float]) -> tuple[str, str]:
-    """Return how to mend goals that need ``ratio`` times the budget, and the option with that budget where it
-    is known."""
+def _goal_advice(ratio: float, budget: dict[str, float]) -> tuple[str, str]:
+    """Return the fix for goals that need ``ratio`` times the budget, for Python and for the command line; ``budget`` is
+    the option that states such a budget, empty if it is not known."""
     larger = f"allow errors {rounded_up(math.sqrt(ratio))} times as large"
     if not budget:
         return fix_by_options(f"{larger}, or spend {rounded_up(ratio)} times the rho")
@@ -242,41 +249,48 @@ def _smaller_goals(ratio: float, budget: dict[str, float]) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class _AllocationProblem:
-    """The residuals to measure and their total cost; the rate of a residual is its cost, 1 / variance."""
+    """The residuals to measure and the cost that they may have together; the *rate* of a residual is its cost,
+    ``1 / v_A``."""
 
     residuals: Residuals
     measured: tuple[Levels, ...]
     cost: float
 
     def closed_form(self, shares: Floats) -> Floats:
-        """Return the rates of the total cost for which ``sum shares / rates`` is smallest: in proportion to the
-        roots."""
+        """Return the rates, adding up to the total cost, that minimize ``sum(shares / rates)``.
+
+        By the inequality of Cauchy and Schwarz they are proportional to ``sqrt(shares)``.
+        """
         roots = np.sqrt(np.maximum(shares, 1e-18 * shares.max()))
         return np.asarray(self.cost * roots / roots.sum())
 
     def largest(self, levels: Levels, rates: Floats) -> float:
-        """Return the largest variance of a cell of a table."""
-        return self.residuals.largest_variance(levels, self._variances(rates))[0]
+        """Return the largest variance of a table's cells under these rates."""
+        return self.residuals.largest_variance(levels, self._variances(rates)).variance
 
     def _variances(self, rates: Floats) -> dict[Levels, float]:
         """Return the variance of each measured residual from its rate, 1 / variance."""
         return dict(zip(self.measured, (1 / rates).tolist(), strict=True))
 
-    def alone(self, levels: Levels) -> float:
-        """Return the mean variance of a table's cells if the whole budget were spent on it."""
-        shares = self.residuals.mean_variances(levels, self.measured)
+    def mean_variance_alone(self, levels: Levels) -> float:
+        """Return the smallest mean variance of a table's cells if the whole cost were spent on it alone:
+        ``(sum sqrt(m_A))^2 / cost``."""
+        shares = self.residuals.mean_coefficients(levels, self.measured)
         return float(np.sqrt(shares).sum() ** 2 / self.cost)
 
-    def smallest_largest(self, goals: Mapping[Levels, float]) -> Floats:
-        """Return the rates for which the largest ratio of a cell's variance to its table's goal is smallest.
+    def minimax_rates(self, goals: Mapping[Levels, float]) -> Floats:
+        """Return the rates that minimize the largest ratio of a cell's variance to its table's goal.
 
-        Only some cells of each table are looked at; those that turn out to be worse are added, and it is done again.
+        It is a cutting-plane method: only the cells with the largest variances so far are constraints; the worst cell
+        of each table under the optimal rates is added, until none is worse.
         """
         variances = self._variances(np.full(len(self.measured), self.cost / len(self.measured)))
-        rows = [self.residuals.largest_variance(levels, variances)[1] / goal for levels, goal in goals.items()]
+        rows = [
+            self.residuals.largest_variance(levels, variances).coefficients / goal for levels, goal in goals.items()
+        ]
         rates = variances
         for _ in range(_CUTS):
-            result, worst = self._minimax(np.array(rows))
+            result, worst = self._minimax_of_rows(np.array(rows))
             rates = self._variances(result)
             added = 0
             for levels, goal in goals.items():
@@ -288,7 +302,7 @@ class _AllocationProblem:
                 break
         return result
 
-    def _minimax(self, rows: Floats) -> tuple[Floats, float]:
+    def _minimax_of_rows(self, rows: Floats) -> tuple[Floats, float]:
         """Return the rates of the total cost that minimize the largest of the sums ``row / rates``, and that sum.
 
         Each of the ``rows`` has the weights with which the variances of the residuals add up to one variance. The
@@ -309,11 +323,11 @@ class _AllocationProblem:
             weights /= weights.sum()
         return best, least
 
-    def meeting(self, chosen: Floats, meets: Floats, goals: Mapping[Levels, float]) -> Floats:
-        """Return rates in proportion to the chosen ones, raised where they would not meet the goals.
+    def rates_meeting(self, chosen: Floats, meets: Floats, goals: Mapping[Levels, float]) -> Floats:
+        """Return ``max(least, factor * chosen)`` with the factor that spends the whole cost, found by bisection.
 
-        With ``meets`` scaled down until a goal is met exactly, ``max(least, factor * chosen)`` with the factor that
-        spends the budget: for the sum of variances, that is the best of all rates that are at least the least ones.
+        ``least`` are rates that meet the goals exactly: those in ``meets``, scaled down until the first goal is no
+        longer exceeded. For the objective "sum", the result is the optimum among all rates that are at least ``least``.
         """
         ratio = max(self.largest(levels, meets) / goal for levels, goal in goals.items())
         least = meets * min(ratio, 1.0)

@@ -1,6 +1,6 @@
-"""Attributes from the columns of a card: where each value of a row comes from, and its public domain.
+"""Attributes of a plan from the columns of a card: each row's value as an expression, and its public domain.
 
-A column of a plan is said by one of
+A column of a plan is specified by one of
 
 * nothing: the column of the card that has its name, with the keys that the card lists or that follow from it (truth
   values, whole numbers and days within narrow bounds);
@@ -10,8 +10,8 @@ A column of a plan is said by one of
 * a mapping with ``column`` or ``expression``, and ``keys``, ``edges``, ``width`` (with the card's bounds), ``part`` (of
   a date: the number of its month, say) or ``period`` (the day on which its month begins), and ``null`` and ``other``.
 
-Nothing is read from the private rows. A row whose value is none of the keys counts in no table, unless the column has a
-key for it: ``null=True`` for NULL, ``other="other"`` for values that are not listed.
+Nothing is read from the private rows. A row whose value is not among the keys counts in no table, unless the column has
+a key for it: ``null=True`` for NULL, ``other="other"`` for values that are not listed.
 
 >>> import dither as dp, pyarrow as pa
 >>> rows = pa.table({"sex": ["f", "m"] * 50, "age": [30, 40] * 50})
@@ -20,7 +20,8 @@ key for it: ``null=True`` for NULL, ``other="other"`` for values that are not li
 >>> age.attribute.keys[0].to_pylist(), age.expression
 (['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100)', None], Column(name='age', table=None))
 
-Public lookups: which place lies in which, from a public table of the card, a file, a frame or a mapping.
+Levels inside one another need a public lookup (which county lies in which state): a public table of the card, a file, a
+frame or a mapping.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _ENDINGS = (".csv", ".parquet")
 def read_lookup(
     table: Table, name: str, levels: Sequence[str], lookup: Any, types: Mapping[str, Type], folder: str
 ) -> dict[str, Any]:
-    """Return the lookup of a nested attribute: one Arrow array for each level, with a row for each finest key.
+    """Return the lookup of a nested attribute: an Arrow array for each level, with one entry for each finest key.
 
     Parameters
     ----------
@@ -85,9 +86,9 @@ def read_lookup(
 def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folder: str) -> pa.Table:
     """Return the columns of a lookup from a public table of the card, a file, or values given in Python.
 
-    ``where`` names the lookup in errors, ``levels`` are the columns that are needed, and ``folder`` is where relative
-    paths start. ``lookup`` is as for :func:`read_lookup`; a mapping that has none of two levels as keys is one from
-    each finest place to its parent.
+    ``where`` names the lookup in errors, ``levels`` are the required columns, and relative paths start from ``folder``.
+    ``lookup`` is as for :func:`read_lookup`; a mapping without a level among its keys maps finest keys to their
+    parents.
     """
     public = table.card.public
     if lookup is None:
@@ -112,7 +113,7 @@ def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folde
 
 
 def _refuse_private_rows(table: Table, where: str, path: Path) -> None:
-    """Refuse a file of the table itself as a lookup, since which keys occur among its rows is not public.
+    """Refuse a file with the private rows as a lookup, since it is not public which keys occur in them.
 
     ``where`` names the lookup in the error, and ``path`` is the file of the lookup.
     """
@@ -143,8 +144,8 @@ def _of_public_table(table: Table, name: str, columns: Sequence[str]) -> pa.Tabl
 def _of_file(where: str, text: str, folder: str, public: Sequence[str]) -> pa.Table:
     """Read a lookup from a CSV or Parquet file; all values of a CSV file are text, and empty ones are NULL.
 
-    ``where`` names the lookup in errors, ``text`` is the path as it was given, relative to ``folder``, and ``public``
-    are the names of public tables, one of which may be meant by a mistyped name.
+    ``where`` names the lookup in errors, ``text`` is the path as stated, relative to ``folder``, and ``public`` are the
+    names of the card's public tables, for advice about a mistyped name.
     """
     path = Path(folder, os.path.expanduser(text))
     ending = path.suffix.lower()
@@ -197,15 +198,16 @@ _MOST_BINS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class CardColumn:
-    """An attribute, its value in a row, and what becomes of rows whose value is none of its keys."""
+    """An attribute, the expression of its value in a row, and the note on rows whose value is not among its keys."""
 
     attribute: Attribute
     expression: Expression
-    left_out: Note
+    outside_note: Note
 
 
 class ColumnReader:
-    """Reads what a plan says about columns, for one private table and the rows that meet a condition."""
+    """Makes attributes from a plan's sections about columns, for the rows of one private table that meet a
+    condition."""
 
     def __init__(self, table: Table, *, about: str | None = None, where: Any = None, folder: str = ".") -> None:
         """Prepare to read columns of an open table; nothing of its rows is read.
@@ -213,11 +215,11 @@ class ColumnReader:
         Parameters
         ----------
         about
-            Which private table, of a card with several.
+            The name of the private table, for a card with several.
         where
-            A condition that rows meet, in SQL or in Python, which narrows the public domains; None: all rows.
+            A condition on the rows, in SQL or in Python, which narrows the public domains; None: all rows.
         folder
-            Where relative paths of lookups start.
+            The folder from which relative paths of lookups start.
         """
         self.table, self.folder = table, folder
         self.card = card_about(table.card, about)
@@ -226,7 +228,7 @@ class ColumnReader:
         self._facts = PublicFacts.of(compiled.lookup(self.card, {}), self.where)
 
     def column(self, name: str, spec: Any) -> CardColumn:
-        """Return a column of the plan from its name and its section."""
+        """Return the attribute of the column ``name`` from its section ``spec`` in the plan (None: it has none)."""
         spec = _as_mapping(name, spec)
         null, other = _null(name, spec), spec.get("other")
         expression = self._counted_expression(name, spec, f"columns.{name}")
@@ -237,14 +239,13 @@ class ColumnReader:
         null = null or None in values
         keys = pa.array([value for value in values if value is not None], type=arrow_type(kind))
         attribute = Attribute.flat(name, keys, null=null, other=other)
-        return CardColumn(attribute, expression, _left_out(name, null, other, {"keys": len(keys)}))
+        return CardColumn(attribute, expression, _outside_note(name, null, other, {"keys": len(keys)}))
 
     def nested(self, name: str, spec: Any, lookup: Any = None) -> CardColumn:
         """Return an attribute of nested levels, such as states and their counties.
 
-        ``spec`` is the section of the plan about it: its levels, or a mapping with ``levels``. ``lookup`` says which
-        key of a level lies in which key of the level above; None: what the section says, or else a public table of the
-        card.
+        ``spec`` is its section in the plan: a list of levels, or a mapping with ``levels``. ``lookup`` maps the keys of
+        each level to those of the level above; None takes that of the section, else a public table of the card.
         """
         levels = nested_levels(name, spec)
         spec = spec if isinstance(spec, Mapping) else {}
@@ -261,22 +262,19 @@ class ColumnReader:
         required = {level: keys for level, keys in known.items() if keys is not None}
         attribute = Attribute.nested(name, levels, places, keys=required, null=null, other=other)
         size = len(places[levels[-1]])
-        return CardColumn(attribute, expression, _left_out(levels[-1], null, other, {"lookup": size}))
+        return CardColumn(attribute, expression, _outside_note(levels[-1], null, other, {"lookup": size}))
 
     # -- where the value of a row comes from ---------------------------------------------------------------------------
 
     def _counted_expression(self, name: str, spec: Mapping[str, Any], where: str) -> Expression:
-        """Return the expression whose values are counted, from a section with ``column``, ``expression``, ``part`` or
-        ``period``; the column called ``name`` if the section has neither of the first two.
-
-        ``where`` is the path of the section in errors.
-        """
+        """Return the expression of a row's value, from a section with ``column``, ``expression``, ``part`` or
+        ``period``; by default the column called ``name``. ``where`` is the path of the section in errors."""
         if all(key in spec for key in _SOURCES):
             raise InvalidArgument(where, "column or expression", "both", "leave one of them out")
         if "expression" in spec:
             expression = self._resolved(spec["expression"], f"{where}.expression")
         else:
-            expression = Column(self._spelled(name, spec, where))
+            expression = Column(self._matching_column(name, spec, where))
         for key, names, operation in (("part", PARTS, "date_part"), ("period", PERIODS, "date_trunc")):
             if key in spec:
                 expression = self._of_date(f"{where}.{key}", expression, key, spec[key], names, operation)
@@ -285,8 +283,9 @@ class ColumnReader:
             raise InvalidArgument(where, "values", "NULL always", "name a column of the card")
         return checked
 
-    def _spelled(self, name: str, spec: Mapping[str, Any], section: str) -> str:
-        """Return the column of the card that is meant, in the card's spelling; the case of letters may differ.
+    def _matching_column(self, name: str, spec: Mapping[str, Any], section: str) -> str:
+        """Return the name of the card's column, in the card's spelling, that a name in the plan matches without regard
+        to case.
 
         ``name`` is the name in the plan, which ``column`` in the section ``spec`` replaces; ``section`` names the
         section in errors.
@@ -302,16 +301,16 @@ class ColumnReader:
             return matches[0]
         fix = closest(given, self.card.columns)
         if "column" not in spec:
-            fix += f'; a column of another name is said by column = "…" or expression = "…" under {section}'
+            fix += f'; for a column with a different name, write column = "…" or expression = "…" under {section}'
         raise InvalidArgument(where, f"a column of {self.card.name}", repr(clip(given)), fix)
 
     def _of_date(
         self, where: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
     ) -> Expression:
-        """Return the part or the period of a date, after checks of its name and of the type of the column.
+        """Return the expression of the part or period of a date; refuse unknown names and columns without dates.
 
-        ``where`` is the path in errors, ``expression`` gives the date, ``key`` is "part" or "period", ``given`` is the
-        part that is wanted and ``names`` are those that exist. ``operation`` is the function of the query tree.
+        ``where`` is the path in errors, ``expression`` the date, ``key`` is "part" or "period", ``given`` the requested
+        one of the possible ``names``, and ``operation`` the name of the function in the query tree.
         """
         if given not in names:
             got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
@@ -341,10 +340,11 @@ class ColumnReader:
     # -- domains -------------------------------------------------------------------------------------------------------
 
     def _values(self, name: str, expression: Expression, kind: Type, spec: Mapping[str, Any]) -> tuple[Value, ...]:
-        """Return the public keys of a column that has no bins.
+        """Return the public keys of a column without bins: those listed under ``keys`` in its section ``spec``, else
+        those that follow from the card.
 
-        They are those listed under ``keys`` in the section ``spec``, or else those that follow from the card for the
-        expression, whose type is ``kind``. ``name`` is the name of the column in the plan, for errors.
+        ``expression`` is the value of the column in a row, ``kind`` its type, and ``name`` the column's name for
+        errors.
         """
         if "keys" in spec:
             given = spec["keys"]
@@ -358,17 +358,17 @@ class ColumnReader:
             return listed
         values = self._facts.values(expression)
         if values is None and isinstance(expression, Column):
-            values = self.card.columns[expression.name].keys  # too many to be derived, but listed
+            values = self.card.columns[expression.name].keys  # PublicFacts leaves out long lists of keys
         if values is None or values == (None,):
             if isinstance(expression, Column) and expression.name == self.card.unit:
                 got = f"{expression.name}, the unit of the card: every key is a person"
-                fix = "leave it out of the tables; keys that are public all the same may stand under columns"
+                fix = "leave it out of the tables; if its keys are public, list them under columns"
                 raise InvalidArgument(f"columns.{name}", "a column that groups people", got, fix)
-            raise InvalidArgument(f"columns.{name}", "public keys or bins", "neither", self._fix(name, kind))
+            raise InvalidArgument(f"columns.{name}", "public keys or bins", "neither", self._domain_advice(name, kind))
         return values
 
-    def _fix(self, name: str, kind: Type) -> str:
-        """Return what to write for a column of this type that has no public domain."""
+    def _domain_advice(self, name: str, kind: Type) -> str:
+        """Return the fix, in an error, for a column of this type without a public domain."""
         if kind in ("integer", "number"):
             return f"write edges = [0, 10, 100] under columns.{name}, or width = 10 where the card states bounds"
         if kind in ("date", "timestamp"):
@@ -385,7 +385,10 @@ class ColumnReader:
         kind = self._kind(expression)
         if kind not in ("integer", "number"):
             raise InvalidArgument(
-                f"columns.{name}", "a column of numbers for bins", f"one of type {kind}", self._fix(name, kind)
+                f"columns.{name}",
+                "a column of numbers for bins",
+                f"one of type {kind}",
+                self._domain_advice(name, kind),
             )
         edges = self._edges(name, expression, spec["width"]) if "width" in spec else _listed(spec["edges"])
         if any(isinstance(edge, bool) or not isinstance(edge, (int, float)) for edge in edges):
@@ -394,12 +397,12 @@ class ColumnReader:
             )
         attribute = Attribute.binned(name, edges, null=null, other=other, whole=kind == "integer")
         outside = {"low": float(edges[0]), "high": float(edges[-1])}
-        return CardColumn(attribute, expression, _left_out(name, null, other, outside))
+        return CardColumn(attribute, expression, _outside_note(name, null, other, outside))
 
     def _edges(self, name: str, expression: Expression, width: Any) -> list[float]:
-        """Return edges of bins of one ``width`` from the lower bound on, until the upper bound lies inside the last.
+        """Return the edges ``low, low + width, …`` of equal bins, the last of which contains the upper bound.
 
-        The bounds are those of the card for a column, or follow from them for another expression. ``name`` is the name
+        The bounds of a column are those of the card; those of other expressions follow from them. ``name`` is the name
         of the column in the plan, for errors.
         """
         step = Fraction(arguments.positive(width, f"width of {name}"))
@@ -423,14 +426,15 @@ class ColumnReader:
         return [float(low + i * step) for i in range(count + 1)]
 
     def _level_types(self, levels: Sequence[str], finest: Type) -> dict[str, Type]:
-        """Return the type of each level: of the finest that of the rows, of others that of the card, or text."""
+        """Return the types of the levels that are known: of columns of the card by the card, and ``finest`` for the
+        last level."""
         columns = self.card.columns
         types: dict[str, Type] = {level: columns[level].type for level in levels if level in columns}
         return {**types, levels[-1]: finest}
 
 
 def card_about(card: Card, about: str | None) -> Card:
-    """Return the card as a plan about one of its private tables sees it.
+    """Return the card restricted to its private table ``about``; None is allowed for a card with one private table.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> card_about(Card("visits", "visits.csv", {"age": ColumnCard("integer")}), None).name
@@ -446,7 +450,8 @@ def card_about(card: Card, about: str | None) -> Card:
 
 
 def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
-    """Return the section of a column as a mapping; keys and expressions may be given directly."""
+    """Return the section of a column as a mapping; a list of keys or an expression becomes ``keys`` or
+    ``expression``."""
     where = f"columns.{name}"
     if spec is None:
         return {}
@@ -455,14 +460,14 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
     if not isinstance(spec, Mapping):
         return stated_keys(name, spec)
     check_names(spec, _KEYS, where)
-    said = [key for key in _DOMAINS if key in spec and not (key == "keys" and ("part" in spec or "period" in spec))]
-    if len(said) > 1:
-        raise InvalidArgument(where, f"one of {', '.join(_DOMAINS)}", " and ".join(said), "leave out all but one")
+    stated = [key for key in _DOMAINS if key in spec and not (key == "keys" and ("part" in spec or "period" in spec))]
+    if len(stated) > 1:
+        raise InvalidArgument(where, f"one of {', '.join(_DOMAINS)}", " and ".join(stated), "leave out all but one")
     return spec
 
 
 def stated_keys(name: str, given: Any) -> dict[str, Any]:
-    """Return the section of a column that was given as a plain list: its keys.
+    """Return the section ``{"keys": …}`` of a column that was specified by a plain list of keys.
 
     A list of numbers is refused, since it might be meant as the edges of bins. ``name`` is the name of the column, for
     errors.
@@ -470,12 +475,12 @@ def stated_keys(name: str, given: Any) -> dict[str, Any]:
     items = [*given] if isinstance(given, (list, tuple, range)) else []
     if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
         fix = f"write {{'edges': {[*items[:3]]}}} for bins, with all edges, or {{'keys': …}} for single values"
-        raise InvalidArgument(f"columns.{name}", "keys or edges, said by name", "a list of numbers", fix)
+        raise InvalidArgument(f"columns.{name}", "keys or edges, with that name", "a list of numbers", fix)
     return {"keys": given}
 
 
 def _null(name: str, spec: Mapping[str, Any]) -> bool:
-    """Return whether a section says that NULL is a key."""
+    """Return the value of ``null`` in a section: whether NULL is a key of the column (default False)."""
     null = spec.get("null", False)
     if not isinstance(null, bool):
         raise InvalidArgument(f"null of {name}", "true or false", kind_of(null), "write null = true")
@@ -506,10 +511,10 @@ def nested_levels(name: str, spec: Any) -> list[str]:
     return [*levels]
 
 
-def _left_out(name: str, null: bool, other: Any, outside: dict[str, float]) -> Note:
-    """Return the note about rows whose value is not among the keys.
+def _outside_note(name: str, null: bool, other: Any, outside: dict[str, float]) -> Note:
+    """Return the note that says what becomes of rows whose value is not among the keys.
 
-    ``name`` is the column, ``null`` says whether NULL has a key, ``other`` is the key of other values (None: there is
-    none), and ``outside`` gives the number of keys, or the range of the bins.
+    ``name`` is the column, ``null`` says whether NULL has a key, ``other`` is the key of other values (None: such rows
+    are not counted), and ``outside`` has the number of keys, or the range of the bins.
     """
     return Note("rows_outside", {"name": name, "null": null, "other": other, "outside": outside})

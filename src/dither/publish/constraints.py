@@ -1,7 +1,7 @@
 """Public rules that every synthetic record obeys, such as ``NOT (marital = 'married' AND age < 15)``.
 
-A rule is a condition in SQL over the columns of the records. As in CHECK of SQL, a record violates it only where it is
-false; where it is NULL, because a value is, the record is allowed. Rules are public: nothing here reads private data.
+A rule is a condition in SQL over the columns of the records. As with CHECK in SQL, a record violates it only if it is
+false; if it is NULL, the record is allowed. Rules are public: nothing here reads private data.
 
 A condition over few columns becomes a table of their cells with true where some record is possible; the model
 (:mod:`dither.publish.graphical`) has no records elsewhere. A bin may lie across a limit of a rule. Then it is divided
@@ -40,21 +40,22 @@ from dither.tables.query.tree import Call, Column, Expression, Literal, columns,
 MAX_COMBINATIONS = 200_000
 """The most combinations of values that the columns of one rule may have."""
 _AT_BOTH = frozenset(["between", "=", "<>", "in", "is_distinct"])
-_BEFORE, _AFTER = _AT_BOTH | {"<", ">="}, _AT_BOTH | {"<=", ">"}
+_CHANGES_AT, _CHANGES_ABOVE = _AT_BOTH | {"<", ">="}, _AT_BOTH | {"<=", ">"}
 """Comparisons that change at a constant, and those that change just above it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The values of one column in a rule: those of each code, in one part or several."""
+    """The values of one column in a rule: each code's values, divided into parts where a condition changes."""
 
     codes: Integers
-    """The code of each part; the parts of a code stand together."""
+    """The code of each part; the parts of one code are consecutive."""
     low: NDArray[Any]
-    """The smallest value of each part, on the scale of the column's bins; 0 where the code has one value."""
+    """The smallest value of each part, on the scale of the column's bins; 0 for a code that is a single key."""
     high: NDArray[Any]
+    """The largest value of each part, on that scale."""
     weights: Floats
-    """How many values a part has, or how long it is."""
+    """The number of values in each part, or its length for real numbers; 1 for a key."""
 
     @property
     def starts(self) -> Integers:
@@ -69,7 +70,7 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class RecordRule:
-    """One condition, or several that share a column with a divided bin: use :func:`rules_of`.
+    """A rule of one condition, or of several that share a column with a divided bin; made by :func:`rules_of`.
 
     >>> from dither.publish import Attribute, Domain
     >>> from dither.publish.record_values import record_columns
@@ -81,7 +82,7 @@ class RecordRule:
     """
 
     table: Clique
-    """The attributes of the columns in it, by their places."""
+    """The indices of the attributes of its columns."""
     parts: tuple[Parts, ...] = field(repr=False)
     """The parts of each of these columns."""
     holds: NDArray[np.bool_] = field(repr=False)
@@ -89,15 +90,15 @@ class RecordRule:
 
     @property
     def allowed(self) -> NDArray[np.bool_]:
-        """Return whether some record is possible, for each combination of codes."""
+        """Return, for each combination of the columns' codes, whether the rule holds for some values in them."""
         result = self.holds
         for axis, parts in enumerate(self.parts):
             result = np.logical_or.reduceat(result, parts.starts, axis=axis)
         return result
 
     @property
-    def _everywhere(self) -> NDArray[np.bool_]:
-        """Return whether every number in the bins is possible, for each combination of codes."""
+    def _fully_allowed(self) -> NDArray[np.bool_]:
+        """Return, for each combination of the columns' codes, whether the rule holds for all values in them."""
         result = self.holds
         for axis, parts in enumerate(self.parts):
             result = np.logical_and.reduceat(result, parts.starts, axis=axis)
@@ -106,18 +107,19 @@ class RecordRule:
     def move_inside(
         self, codes: Sequence[Integers], numbers: list[NDArray[Any] | None], uniform: Sequence[Floats]
     ) -> None:
-        """Draw again the numbers of records in cells where not every number is possible.
+        """Replace, in place, the numbers of records in cells where only some values satisfy the rule.
 
-        Parts in which the rule holds are drawn in proportion to how much they hold, and numbers evenly inside them.
-        ``uniform`` has numbers from 0 to 1 for each record: a list of them for the part, and one for each column.
+        A part where the rule holds is drawn with probability proportional to its size, then a number in it uniformly.
+        ``codes`` has the records' codes of each attribute, ``numbers`` their values (None for attributes without bins),
+        and ``uniform`` uniform numbers from 0 to 1: an array for each attribute and a last one for the choice of parts.
         """
         if not any(parts.divided for parts in self.parts):
             return
-        places = tuple(codes[attribute] for attribute in self.table)
-        concerned = np.flatnonzero((self.allowed & ~self._everywhere)[places])
+        rule_codes = tuple(codes[attribute] for attribute in self.table)
+        concerned = np.flatnonzero((self.allowed & ~self._fully_allowed)[rule_codes])
         if not len(concerned):
             return
-        cells = np.ravel_multi_index([place[concerned] for place in places], self.allowed.shape)
+        cells = np.ravel_multi_index([code[concerned] for code in rule_codes], self.allowed.shape)
         order = np.argsort(cells, kind="stable")
         present, firsts = np.unique(cells[order], return_index=True)
         for cell, rows in zip(present.tolist(), np.split(concerned[order], firsts[1:]), strict=True):
@@ -126,10 +128,10 @@ class RecordRule:
     def _draw(
         self, cell: Sequence[Any], rows: Integers, numbers: list[NDArray[Any] | None], uniform: Sequence[Floats]
     ) -> None:
-        """Draw numbers for the records of one cell, so that they obey the rule.
+        """Replace, in place, the numbers of the records of one cell by numbers that satisfy the rule.
 
-        A bin is divided into parts where the condition changes. A part, or a combination of parts, is drawn where the
-        rule holds, with probability proportional to its size, then a number in it.
+        A combination of parts where the rule holds is drawn with probability proportional to its size, then a number in
+        each part uniformly.
 
         Parameters
         ----------
@@ -140,24 +142,23 @@ class RecordRule:
         numbers
             The drawn numbers of each attribute, which are changed in place; None for attributes without bins.
         uniform
-            Uniform numbers in [0, 1) for each attribute and each record, and one more series for the choice of the
-            parts.
+            Uniform numbers in [0, 1) for each attribute and each record, and a last array for the choice of the parts.
         """
         ranges = [np.flatnonzero(parts.codes == code) for parts, code in zip(self.parts, cell, strict=True)]
         block = np.ix_(*ranges)
         sizes = np.ones(())
-        for parts, places in zip(self.parts, ranges, strict=True):
-            sizes = np.multiply.outer(sizes, parts.weights[places])
+        for parts, part_indices in zip(self.parts, ranges, strict=True):
+            sizes = np.multiply.outer(sizes, parts.weights[part_indices])
         weights = np.where(self.holds[block], sizes, 0.0).ravel()
-        if not weights.any():  # only single points of an interval are possible
+        if not weights.any():  # the rule holds only at single points, which have length 0
             weights = self.holds[block].ravel().astype(np.float64)
         cumulative = np.cumsum(weights)
         drawn = np.searchsorted(cumulative / cumulative[-1], np.minimum(uniform[-1][rows], 1 - 1e-9), side="right")
-        chosen = np.unravel_index(drawn, [len(places) for places in ranges])
-        for attribute, parts, places, choice in zip(self.table, self.parts, ranges, chosen, strict=True):
+        chosen = np.unravel_index(drawn, [len(part_indices) for part_indices in ranges])
+        for attribute, parts, part_indices, choice in zip(self.table, self.parts, ranges, chosen, strict=True):
             values = numbers[attribute]
-            if values is not None and len(places) > 1:
-                part = places[choice]
+            if values is not None and len(part_indices) > 1:
+                part = part_indices[choice]
                 values[rows] = inside(parts.low[part], parts.high[part], uniform[attribute][rows])
 
 
@@ -167,7 +168,7 @@ def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColum
     Conditions that share a column with a divided bin are joined into one rule, since its parts must meet all of them.
     ``record_columns`` are the columns of the records, in their order.
     """
-    names = {name: place for place, item in enumerate(record_columns) for name in item.attribute.level_names}
+    names = {name: index for index, item in enumerate(record_columns) for name in item.attribute.level_names}
     types = {name: type for item in record_columns for name, type in item.types.items()}
     rows = Rows((Relation("records", {name: Column(name) for name in names}),))
     conditions = []
@@ -179,18 +180,18 @@ def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColum
             raise InvalidArgument("constraints", "a condition on columns", show(checked), fix)
         conditions.append(checked)
     cuts = _cuts(conditions, record_columns, names)
-    parts = {place: _parts(record_columns[place], cuts.get(place, set())) for place in {*names.values()}}
-    return tuple(_rule(group, record_columns, names, parts) for group in _joined(conditions, names, parts))
+    parts = {index: _parts(record_columns[index], cuts.get(index, set())) for index in {*names.values()}}
+    return tuple(_rule(group, record_columns, names, parts) for group in _independent_groups(conditions, names, parts))
 
 
 def _cuts(
     conditions: Sequence[Expression], record_columns: Sequence[RecordColumn], names: Mapping[str, int]
 ) -> dict[int, set[tuple[Fraction, bool]]]:
-    """Return, for each column in bins, the constants that it is compared with in the conditions.
+    """Return, for each column in bins (by index), the constants at which a condition on it may change.
 
-    Each comes with whether the condition changes just above it, rather than at it. ``names`` has the index of each
-    name's column in ``record_columns``. Comparisons with anything but constants are refused. Timestamps are in
-    microseconds, of which a day has 86,400,000,000.
+    Each is a pair of the constant and whether the condition changes just above it (True) or at it (False): ``x < 5``
+    changes at 5, ``x <= 5`` just above it. ``names`` has the index of each name's column in ``record_columns``.
+    Comparisons with anything but constants are refused. Timestamps are in microseconds (86,400,000,000 in a day).
     """
     cuts: dict[int, set[tuple[Fraction, bool]]] = {}
     for expression in conditions:
@@ -200,18 +201,20 @@ def _cuts(
             for argument in node.args:
                 if not isinstance(argument, Column) or record_columns[names[argument.name]].low is None:
                     continue
-                place = names[argument.name]
+                index = names[argument.name]
                 constants = [_constant(item) for item in node.args if item is not argument]
-                if node.op != "is_null" and (node.op not in _BEFORE | _AFTER or None in constants):
+                if node.op != "is_null" and (node.op not in _CHANGES_AT | _CHANGES_ABOVE or None in constants):
                     raise _not_compared(argument.name, show(node))
-                factor = 86_400_000_000 if record_columns[place].type == "timestamp" else 1
+                factor = 86_400_000_000 if record_columns[index].type == "timestamp" else 1
                 for literal in constants:
                     assert literal is not None
                     if literal.value is None:  # IS DISTINCT FROM NULL
                         continue
                     number = on_scale(literal.value) * factor
-                    cuts.setdefault(place, set()).update(
-                        (number, above) for above, ops in ((False, _BEFORE), (True, _AFTER)) if node.op in ops
+                    cuts.setdefault(index, set()).update(
+                        (number, above)
+                        for above, ops in ((False, _CHANGES_AT), (True, _CHANGES_ABOVE))
+                        if node.op in ops
                     )
     return cuts
 
@@ -222,7 +225,8 @@ def _constant(expression: Expression) -> Literal | None:
 
 
 def _not_compared(name: str, got: str) -> InvalidArgument:
-    """Return the refusal of a constraint that does not compare a column in bins with constants."""
+    """Return the error for a constraint that compares a column in bins with anything but constants; ``got`` is the
+    comparison."""
     return InvalidArgument(
         "constraints",
         f"{name}, which is in bins, compared with constants",
@@ -232,18 +236,18 @@ def _not_compared(name: str, got: str) -> InvalidArgument:
 
 
 def _parts(column: RecordColumn, cuts: set[tuple[Fraction, bool]]) -> Parts:
-    """Return the values of a column, its bins divided where conditions change."""
+    """Return the parts of a column: its keys, or its bins divided at ``cuts`` (see :func:`_cuts`)."""
     size = column.attribute.sizes[-1]
     if column.low is None or column.high is None:
         return Parts(np.arange(size), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), np.ones(size))
-    starts = sorted({_first_from(number, above, column.whole) for number, above in cuts})
+    starts = sorted({_first_value_from(number, above, column.whole) for number, above in cuts})
     codes, low, high = [], [], []
     for code, (first, last) in enumerate(zip(column.low.tolist(), column.high.tolist(), strict=True)):
         begins = [first, *(start for start in starts if first < start <= last)]
         for begin, following in itertools.zip_longest(begins, begins[1:]):
             codes.append(code)
             low.append(begin)
-            high.append(last if following is None else _before(following, column.whole))
+            high.append(last if following is None else _value_below(following, column.whole))
     for code in range(len(column.low), size):  # other numbers and NULL
         codes.append(code)
         low.append(0)
@@ -255,8 +259,8 @@ def _parts(column: RecordColumn, cuts: set[tuple[Fraction, bool]]) -> Parts:
     return Parts(np.array(codes), lows, highs, weights)
 
 
-def _first_from(number: Fraction, above: bool, whole: bool) -> float:
-    """Return the first value of a type that is not below a number, or that is above it."""
+def _first_value_from(number: Fraction, above: bool, whole: bool) -> float:
+    """Return the smallest value, whole or a float, that is at least ``number`` or, with ``above``, larger than it."""
     if whole:
         return math.floor(number) + 1 if above else math.ceil(number)
     nearest = float(number)
@@ -265,27 +269,27 @@ def _first_from(number: Fraction, above: bool, whole: bool) -> float:
     return nearest
 
 
-def _before(value: float, whole: bool) -> float:
-    """Return the largest whole number, or float, below ``value``."""
+def _value_below(value: float, whole: bool) -> float:
+    """Return the largest value, whole or a float, below ``value``."""
     return value - 1 if whole else math.nextafter(value, -math.inf)
 
 
-def _joined(
+def _independent_groups(
     conditions: Sequence[Expression], names: Mapping[str, int], parts: Mapping[int, Parts]
 ) -> list[list[Expression]]:
-    """Return the conditions in groups: those of different groups share no column with a divided bin."""
+    """Return the conditions in groups such that conditions of different groups share no column with a divided bin."""
     groups: list[tuple[set[int], list[Expression]]] = []
     for expression in conditions:
-        divided = {place for place in _places(expression, names) if parts[place].divided}
+        divided = {index for index in _column_indices(expression, names) if parts[index].divided}
         together = [group for group in groups if group[0] & divided]
         groups = [group for group in groups if not group[0] & divided]
-        shared = divided.union(*(places for places, _ in together))
+        shared = divided.union(*(indices for indices, _ in together))
         groups.append((shared, [*itertools.chain.from_iterable(members for _, members in together), expression]))
     return [members for _, members in groups]
 
 
-def _places(expression: Expression, names: Mapping[str, int]) -> set[int]:
-    """Return the indices of the columns in an expression."""
+def _column_indices(expression: Expression, names: Mapping[str, int]) -> set[int]:
+    """Return the indices of the record columns that an expression names."""
     return {names[column.name] for column in columns(expression)}
 
 
@@ -300,9 +304,9 @@ def _rule(
     ``names`` has the index of each name's column in ``record_columns``, and ``parts`` the parts of each column by
     index. A condition that is NULL holds. Rules that no record without NULLs can obey are refused.
     """
-    table = tuple(sorted(set().union(*(_places(expression, names) for expression in conditions))))
-    shape = [len(parts[place].codes) for place in table]
-    shown = " × ".join(record_columns[place].attribute.name for place in table)
+    table = tuple(sorted(set().union(*(_column_indices(expression, names) for expression in conditions))))
+    shape = [len(parts[index].codes) for index in table]
+    shown = " × ".join(record_columns[index].attribute.name for index in table)
     if math.prod(shape) > MAX_COMBINATIONS:
         raise InvalidArgument(
             f"constraints on {shown}",
@@ -312,10 +316,10 @@ def _rule(
         )
     values = [
         [
-            record_columns[place].values_at(code, number)
-            for code, number in zip(parts[place].codes.tolist(), parts[place].low.tolist(), strict=True)
+            record_columns[index].values_at(code, number)
+            for code, number in zip(parts[index].codes.tolist(), parts[index].low.tolist(), strict=True)
         ]
-        for place in table
+        for index in table
     ]
     holds = np.zeros(shape, dtype=np.bool_)
     without_null = False
@@ -323,8 +327,8 @@ def _rule(
         row = {name: value for levels in combination for name, value in levels.items()}
         holds.flat[i] = all(evaluate(expression, row) is not False for expression in conditions)
         without_null = without_null or (bool(holds.flat[i]) and None not in row.values())
-    if not without_null:  # a condition that values out of bounds alone meet would leave NULLs only
+    if not without_null:  # otherwise only records with NULLs could satisfy it
         got = "none" if not holds.any() else "NULLs only"
         fix = "correct the condition: it contradicts another one, or the bounds or keys of its columns"
         raise InvalidArgument(f"constraints on {shown}", "at least one possible record", got, fix)
-    return RecordRule(table, tuple(parts[place] for place in table), holds)
+    return RecordRule(table, tuple(parts[index] for index in table), holds)

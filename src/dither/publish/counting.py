@@ -11,10 +11,8 @@
 >>> released.stored, float(counting.contribution * counting.unit)
 (b'[(1,)]', 2.0)
 
-Fewer tables to count than are wanted: small tables are margins of tables that are not much larger.
-
-An engine adds up every row once for each table that it is asked for. Forty tables of two attributes are margins of some
-ten tables of four, whose cells are still few, and adding up cells costs nothing.
+*Covering tables.* An engine adds up every row once for each table that it counts. Forty tables of two attributes are
+margins of some ten tables of four, which still have few cells, so only those are counted and the others added up.
 
 >>> from dither.publish.domain import Attribute
 >>> domain = Domain([Attribute.flat(name, range(4)) for name in "abcd"])
@@ -23,9 +21,7 @@ ten tables of four, whose cells are still few, and adding up cells costs nothing
 >>> covering_tables(domain, [(1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)], most_cells=64)
 [(1, 1, 0, 1), (0, 0, 1, 1)]
 
-Between a domain and the statement that counts its tables: codes of keys, columns of codes, and arrays of counts.
-
-The statement itself is :mod:`dither.tables.compile.marginals`.
+The SQL statement that counts is made by :mod:`dither.tables.compile.marginals`.
 """
 
 from __future__ import annotations
@@ -78,16 +74,15 @@ from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
 
 MOST_CELLS = 4096
-"""The most cells of a table from which several are counted, so that its sums fit in the caches of a processor."""
+"""The most cells of a covering table, so that its sums fit in a processor's cache."""
 _MOST_TABLES = 2_000
 
 
 def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = MOST_CELLS) -> list[Levels]:
     """Return tables of which each of the given ones is a margin: as few as a greedy search finds.
 
-    They have at most ``most_cells`` cells, unless a given table is larger itself.
-
-    A table begins with the largest one that is not covered yet, and grows by whichever other keeps it smallest.
+    They have at most ``most_cells`` cells, unless a given table is larger itself. Each covering table starts as the
+    largest table that is not covered yet, and is repeatedly merged with the one that keeps it smallest.
     """
     needed = sorted(tables_needed(tables), key=domain.size, reverse=True)
     if len(needed) > _MOST_TABLES:
@@ -110,7 +105,8 @@ def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = 
 
 
 def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
-    """Return a digest of the attributes' keys, levels and expressions: a part of the key of a recorded publication.
+    """Return the SHA-256 of the attributes' keys, levels and expressions, which is part of the key of a recorded
+    publication.
 
     >>> from dither.tables.query.tree import Column
     >>> domain = Domain([Attribute.flat("sex", ["f", "m"])])
@@ -135,10 +131,10 @@ def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
 
 
 def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, ...]) -> RowCode:
-    """Return how statements compute an attribute's codes from its ``value`` in a row, at the ``levels`` of tables.
+    """Return the code of an attribute in a row for SQL statements: the index of its ``value`` among the keys, or of the
+    bin that contains it, at each of the ``levels`` that tables use.
 
-    They find its bin, where it has edges, or its key. Values without either, and NULL, have codes of their own if the
-    attribute has a key for them.
+    Values that are not listed, and NULL, have the codes of their extra keys if the attribute has such keys.
 
     >>> from dither.tables.query.tree import Column
     >>> attribute_codes(Attribute.binned("age", [0, 18, 65]), Column("age"), (1,)).edges
@@ -166,7 +162,7 @@ def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, 
 def code_columns(domain: Domain, tables: Sequence[Levels]) -> list[tuple[str, ...]]:
     """Return the names of the columns in which the engine returns the codes of each table that has to be counted.
 
-    Tables that are margins of another one are left out. The column ``c0_1`` has the codes of attribute 0 at level 1.
+    Tables that are margins of counted ones are omitted. The column ``c0_1`` has the codes of attribute 0 at level 1.
 
     >>> code_columns(Domain([Attribute.flat("sex", ["f", "m"]), Attribute.binned("age", [0, 18])]), [(1, 1), (0, 1)])
     [('c0_1', 'c1_1')]
@@ -178,8 +174,10 @@ def code_columns(domain: Domain, tables: Sequence[Levels]) -> list[tuple[str, ..
 
 
 def table_counts(domain: Domain, tables: Sequence[Levels], lines: Any) -> dict[Levels, Integers]:
-    """Return an array of whole numbers for each table, from the lines of the statement as Arrow; tables that are
-    margins of others are added up from them.
+    """Return the counts of each table as an array, from the statement's result (``lines``, an Arrow table).
+
+    A line has the codes of one cell (NULL in the columns of other tables) and, last, its count ``m0``. Tables that were
+    not counted are margins of those that were.
 
     >>> import pyarrow as pa
     >>> lines = pa.table({"c0_1": [0, 1], "m0": [30, 40]})
@@ -187,14 +185,14 @@ def table_counts(domain: Domain, tables: Sequence[Levels], lines: Any) -> dict[L
     {(1,): array([30, 40]), (0,): array([70])}
     """
     names = lines.column_names[:-1]
-    is_there = np.empty((len(names), lines.num_rows), dtype=bool)
+    has_code = np.empty((len(names), lines.num_rows), dtype=bool)
     for i, name in enumerate(names):
-        is_there[i] = np.asarray(lines.column(name).is_valid())
+        has_code[i] = np.asarray(lines.column(name).is_valid())
     sums = np.asarray(lines.column("m0"))
     counted: dict[Levels, Integers] = {}
     for levels, columns in zip(covering_tables(domain, tables), code_columns(domain, tables), strict=True):
         has_column = np.array([name in columns for name in names], dtype=bool)
-        rows = np.flatnonzero(np.all(is_there == has_column[:, None], axis=0))
+        rows = np.flatnonzero(np.all(has_code == has_column[:, None], axis=0))
         shape = domain.shape(levels)
         cells = np.zeros(len(rows), dtype=np.int64)
         for i, level in enumerate(levels):
@@ -208,13 +206,13 @@ def table_counts(domain: Domain, tables: Sequence[Levels], lines: Any) -> dict[L
 
 
 def _margin(domain: Domain, levels: Levels, counted: Mapping[Levels, Integers]) -> Integers:
-    """Return a table from the smallest that was counted and has it as a margin."""
+    """Return the counts of a table, as a margin of the smallest counted table that contains it."""
     source = min((table for table in counted if contains(table, levels)), key=domain.size)
     return margin(domain, counted[source], source, levels)
 
 
 VERSION = 1
-"""Of the canonical form of a request; it is part of the key that a publication is recorded under."""
+"""The version of the canonical form of a request, which is part of the key of a recorded publication."""
 
 
 @dataclass(frozen=True)
@@ -227,29 +225,29 @@ class Recorded:
     replayed: bool
     notes: tuple[Note, ...]
     limit: PersonLimit | None = None
-    """How many rows of a person count, and what that leaves out, where it was learned."""
+    """The limit on a person's rows and the share of rows that it excludes; None if that was not estimated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """How a domain's tables are counted from the rows of a table, bounded for each person, in one scan.
+    """Counts the tables of a domain from the rows of a table, bounded for each person, in one scan.
 
     Parameters
     ----------
     table
-        The table, open.
+        The open table.
     expressions
         One for each attribute: its value in a row, which is compared with the keys of the finest level, or put into
         bins where the attribute has edges.
     where
-        Which rows count at all.
+        The condition on rows that count; None: all rows.
     max_rows
-        The number of rows of a person that count in full; if a person has more, all count at a smaller weight. None:
-        what the card says. ``"auto"``: chosen privately, with a tenth of what a release costs.
+        The number of rows of a person that count in full; the rows of a person with more are weighted to add up to it.
+        None takes the card's limit; ``"auto"`` chooses it privately, for a tenth of the cost of a release.
     about
-        Which private table of a card with several.
+        The name of the private table, for a card with several.
     bias
-        Whether a release learns how much a stated limit leaves out, with a twentieth of what it costs.
+        Whether a release estimates how much a stated limit excludes, for a twentieth of its cost.
     """
 
     table: Table
@@ -261,7 +259,7 @@ class Counting:
     bias: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a ``bias`` that is no truth value, and another number of expressions than of attributes."""
+        """Refuse a ``bias`` that is not a boolean, and expressions that are not one for each attribute."""
         if not isinstance(self.bias, bool):
             raise WrongType("bias", "true or false", type(self.bias).__name__, "leave it out, or pass True")
         if len(self.expressions) != len(self.domain.attributes):
@@ -270,7 +268,7 @@ class Counting:
 
     @cached_property
     def card(self) -> Card:
-        """Return what is public about the table that is counted."""
+        """Return the card restricted to the private table that is counted."""
         card = self.table.card
         name = card.name if self.about is None else self.about
         if name not in card.private_tables:
@@ -292,12 +290,12 @@ class Counting:
 
     @property
     def is_automatic(self) -> bool:
-        """Return whether the limit is chosen privately; where every row is a person there is nothing to choose."""
+        """Return whether the limit is chosen privately; False if every row is a person, which needs no limit."""
         return self.card.unit is not None and self.row_limit == "auto"
 
     @property
     def histogram_share(self) -> Fraction:
-        """Return the part of the budget that the histogram of people takes; 0 where there is none."""
+        """Return the fraction of the budget spent on the histogram of people; 0 if none is measured."""
         if self.is_automatic:
             return SHARE_OF_CHOICE
         return SHARE_OF_BIAS if self.bias and self.card.unit is not None else Fraction(0)
@@ -307,7 +305,7 @@ class Counting:
         return split(guarantee, self.histogram_share)
 
     def notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
-        """Return the notes on the limit that accompany every ±, before the release or after it."""
+        """Return the notes on the limit of a person's rows; ``learned`` is None before a release."""
         return limit_notes(self.card, self.row_limit, self.histogram_share, learned)
 
     def limited_to(self, max_rows: int) -> Counting:
@@ -316,7 +314,7 @@ class Counting:
 
     @cached_property
     def limits(self) -> Limits:
-        """Return the most that one person counts for; where the limit is chosen later, for one row of a person."""
+        """Return the limits on what one person adds to the counts; for one row if ``max_rows`` is chosen later."""
         rows = self.row_limit
         return marginal_limits(1 if rows == "auto" else rows, self.card.unit is not None)
 
@@ -327,11 +325,12 @@ class Counting:
 
     @property
     def unit(self) -> float:
-        """Return the value in rows of 1 in the counts."""
+        """Return the value of 1 in the counts, in rows; weighted rows are counted in units of a power of 2."""
         return float(2.0 ** -self.limits.bits())
 
     def check(self, tables: Sequence[Levels]) -> None:
-        """Refuse without any charge what can be refused: the statement is compiled and tried on no rows."""
+        """Refuse, without a charge, what a release would refuse before its charge: the statements are compiled and run
+        on a table without rows."""
         with self._context(tables) as context:
             self._check(context, tables)
 
@@ -347,29 +346,28 @@ class Counting:
         key: str | None = None,
         again: bool = False,
     ) -> Recorded:
-        """Charge once, count every table, and record what ``compute`` makes of the counts.
+        """Charge once, count every table, and record the bytes that ``compute`` returns for the counts.
 
-        A request that was paid for before is answered from the record, for free.
+        A request that was charged before returns the recorded result for free.
 
         Parameters
         ----------
         tables
             The levels of each table to count.
         guarantee
-            What is charged: what ``compute`` releases must not cost more than what :meth:`split` leaves for the tables.
+            The charge. What ``compute`` releases must cost at most the part that :meth:`split` leaves for the tables.
         content
-            What is asked, as JSON: together with the guarantee, the card, the domain and the rows it makes the key.
+            The request as JSON, which identifies it together with the guarantee, the card, the domain and the limit.
         compute
-            Adds the noise to whole counts, one array for each table, and returns the bytes to be recorded. It is also
-            given how rows were counted, with the limit as a number. If it fails the charge stays.
+            Called with this object, whose limit is then a number, and an array of counts for each table; it adds the
+            noise and returns the bytes to be recorded. If it fails, the charge stays.
         cell
-            The typical cell that a limit is chosen for, where that is done privately
+            The typical cell that a limit is chosen for, if that is done privately
             (:mod:`dither.publish.person_limit` has the proof).
         analyst
-            Who asks, where analysts have accounts.
+            The asking analyst, where analysts have accounts.
         key, again
-            A key under which the request is recorded, instead of one made from its content; or whether to make a new
-            one and pay again.
+            A key for the request instead of one made from its content; and whether to release and charge anew.
         """
         pipeline.check(self.table, guarantee)
         if self.is_automatic and cell is None:
@@ -386,7 +384,7 @@ class Counting:
                 """Count the tables, after the limit on a person's rows is learned where a share is set aside
                 for that."""
                 context, counting, learned = contexts[0], self, {}
-                with charging_to(None):  # it is paid for
+                with charging_to(None):  # the release was charged above
                     if epsilon:
                         limit = learn_limit(run(histogram_statement(context)), epsilon, self.row_limit, cell)
                         counting = self.limited_to(limit.max_rows)
@@ -421,10 +419,11 @@ class Counting:
     # -- the request --------------------------------------------------------------------------------------------------
 
     def _request(self, tables: Sequence[Levels], content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the canonical form of everything that the counts and the noise depend on, by which a record is found.
+        """Return the canonical form of everything that the counts and the noise depend on, which identifies the
+        request.
 
-        ``content`` is what the caller asks. In the result, ``query`` says which rows it is about, for accounts of
-        people; the field ``publication`` tells it from an ordinary question, which has no such field.
+        ``content`` is the caller's part. In the result, ``query`` states which rows are used, for accounts of people;
+        the field ``publication`` distinguishes it from an ordinary question.
         """
         about: dict[str, Any] = {"is": "publication", "domain": self.domain_digest}
         if self.where is not None:
@@ -486,7 +485,7 @@ class Counting:
                 engine.drop(node)
 
     def _check_tables(self, tables: Sequence[Levels]) -> None:
-        """Refuse tables that are not of the domain, or too large."""
+        """Refuse tables whose levels the domain does not have, and tables with too many cells."""
         if not tables:
             raise InvalidArgument("tables", "at least one table", "none", "name the tables to be counted")
         for levels in tables:

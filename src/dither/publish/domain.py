@@ -1,11 +1,11 @@
 """Attributes with public domains, and the tables (marginals) that are made from them.
 
-An attribute is a tree of *levels*. Level 0 is everybody; a plain attribute has one more level, its keys; a nested one,
-such as state, county and tract, has several, and a public lookup says which place lies in which. A table names one
-level of each of its attributes. Nothing here is read from private data: keys, bins and lookups are given.
+An attribute is a tree of *levels*. Level 0 is the total; a plain attribute has one more level, its keys; a nested one,
+such as state, county and tract, has several, and a public lookup maps each key to its parent. A table names one level
+of each of its attributes. Keys, bins and lookups are arguments; nothing here is read from private data.
 
-A row counts in every table or in none. A value that is not among the keys makes it count in none, unless the attribute
-has a key for such values: ``other="other"`` for values that are not listed, ``null=True`` for NULL.
+A row counts in every table or in none. It counts in none if a value is not among the keys, unless the attribute has a
+key for such values: ``other="other"`` for values that are not listed, ``null=True`` for NULL.
 
 >>> geography = Attribute.nested(
 ...     "geography", ["state", "county"], {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
@@ -14,7 +14,7 @@ has a key for such values: ``other="other"`` for values that are not listed, ``n
 >>> domain.levels(["county", "sex"]), domain.shape(domain.levels(["county", "sex"]))
 ((2, 1, 0), (3, 2, 1))
 
-Which places of a lookup are wrong, by name: a lookup is public, so that a refusal may show what is in it.
+A lookup is public, so errors about it may show its values.
 """
 
 from __future__ import annotations
@@ -35,23 +35,28 @@ from dither.tables.card.values import closest
 
 
 def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> str:
-    """Name the finest keys that have no key at a level above, or count the rows that have none at the finest level."""
+    """Return, for an error, the finest keys whose entry at ``level`` is NULL, or the number of rows if ``level`` is the
+    finest itself."""
     finest_places = pa.array(lookup[levels[-1]]).to_pylist()
     parents = pa.array(lookup[level]).to_pylist()
     places = [place for place, parent in zip(finest_places, parents, strict=False) if parent is None]
     if level == levels[-1]:
         return f"{len(places)} row{'s' if len(places) != 1 else ''}"
-    return some([repr(place) for place in places])
+    return first_few([repr(place) for place in places])
 
 
-def some(shown: Sequence[str], most: int = 5) -> str:
-    """Name the first few of several items, and say how many more there are."""
+def first_few(shown: Sequence[str], most: int = 5) -> str:
+    """Return the first items joined by commas, followed by how many more there are.
+
+    >>> first_few(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
 
 
 def misplaced(name: str, levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> InvalidArgument:
-    """Return the refusal of a lookup in which a key of ``level`` lies in several keys of the levels above.
+    """Return the error for a lookup in which a key of ``level`` has several parents in the levels above.
 
     ``name`` is the attribute, ``levels`` are its levels from coarse to fine, and ``lookup`` has a column for each, one
     row for each finest key. If the columns would fit in the opposite order, the error advises that.
@@ -88,7 +93,7 @@ MAX_CELLS = 100_000_000
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """One attribute with a public domain: use :meth:`flat`, :meth:`binned` or :meth:`nested`.
+    """An attribute with a public domain; made by :meth:`flat`, :meth:`binned` or :meth:`nested`.
 
     >>> Attribute.flat("sex", ["f", "m"]).sizes
     (1, 2)
@@ -96,21 +101,21 @@ class Attribute:
 
     name: str
     level_names: tuple[str, ...]
-    """The levels below everybody, from the coarsest to the finest."""
+    """The levels from 1, the coarsest, to the finest."""
     keys: tuple[Any, ...] = field(repr=False)
-    """The keys of each of these levels as an Arrow array; children stand together, in the order of their parents."""
+    """The keys of each of these levels as an Arrow array; siblings are consecutive, in the order of their parents."""
     parents: tuple[Integers, ...] = field(repr=False)
-    """For each of these levels, the place of every key's parent in the level above."""
+    """For each of these levels, the index of every key's parent in the level above."""
     edges: tuple[float, ...] | None = None
     """The edges of bins, where the keys are bins of numbers."""
     null: bool = False
-    """Whether the last key of every level is None, for NULL."""
+    """Whether the last key of every level is None, which stands for NULL."""
     other: Any | None = None
-    """The last key of every level but None, for every value that is not listed; None: there is no such key."""
+    """The key, at every level, of all values that are not listed; it comes last, or before NULL. None: no such key."""
 
     @classmethod
     def flat(cls, name: str, keys: Sequence[Any], *, null: bool = False, other: Any | None = None) -> Attribute:
-        """Return an attribute with these keys, and one for NULL or for all other values where they are asked for.
+        """Return an attribute with one level, of these keys and, if requested, keys for NULL and for all other values.
 
         >>> Attribute.flat("sex", ["f", "m"]).keys[0].to_pylist()
         ['f', 'm']
@@ -168,17 +173,17 @@ class Attribute:
         null: bool = False,
         other: Any | None = None,
     ) -> Attribute:
-        """Return levels inside one another, from the coarsest to the finest.
+        """Return an attribute of nested levels, from the coarsest to the finest, such as states and their counties.
 
         Parameters
         ----------
         lookup
-            One sequence for each level, all of one length: each finest place with the places that it lies in.
+            A sequence for each level, all of one length: entry i of each has the i-th finest key and its ancestors.
         keys
-            The places that a level must have: one that the lookup misses is refused.
+            Required keys of some levels: a lookup that lacks one of them is refused.
         null, other
-            Whether every level has a last key None, for rows whose finest place is NULL, and a key before it for places
-            that the lookup does not have. They have the kind of the other keys of their level.
+            Whether every level has a last key None, for rows whose value is NULL, and a key before it, ``other``, for
+            values that are not in the lookup; ``other`` must have the type of the level's other keys.
 
         Examples
         --------
@@ -197,7 +202,7 @@ class Attribute:
         codes, dictionaries = _encode(name, levels, lookup)
         order = np.lexsort(codes[::-1])
         level_keys, parents = [], []
-        above = np.zeros(len(order), dtype=np.int64)  # the place of each row's node in the level above
+        above = np.zeros(len(order), dtype=np.int64)  # the index of each row's key in the level above
         for level, code, dictionary in zip(levels, codes, dictionaries, strict=True):
             changes = np.diff(code[order]) != 0
             starts = np.concatenate([[True], changes | (np.diff(above) != 0)])
@@ -207,7 +212,7 @@ class Attribute:
             level_keys.append(dictionary.take(pa.array(code[first_rows])))
             parents.append(above[starts])
             above = np.cumsum(starts) - 1
-            _check_places(name, level, dictionary, (keys or {}).get(level))
+            _check_required_keys(name, level, dictionary, (keys or {}).get(level))
         if len(level_keys[-1]) != len(order):
             raise InvalidArgument(
                 f"lookup of {name}", f"every {levels[-1]} once", "one of them twice", "leave out the repetition"
@@ -225,7 +230,7 @@ class Attribute:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Return the number of keys of each level; level 0, the whole, has one."""
+        """Return the number of keys of each level; level 0, the total, has one."""
         return (1, *(len(keys) for keys in self.keys))
 
     @cached_property
@@ -279,7 +284,7 @@ class Domain:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, attributes: Iterable[Attribute]) -> None:
-        """Check that there is an attribute, and that the names of all levels of all attributes are different."""
+        """Refuse a domain without attributes, and level names that occur twice."""
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes or not all(isinstance(attribute, Attribute) for attribute in self.attributes):
             raise WrongType(
@@ -294,7 +299,7 @@ class Domain:
             raise InvalidArgument("attributes", "different names of all levels", repeated[0], "rename one of them")
 
     def levels(self, table: Sequence[str]) -> Levels:
-        """Return the level of each attribute in a table that is given by the names of its levels.
+        """Return the level of each attribute (0: not in the table) from the names of a table's levels.
 
         >>> Domain([Attribute.flat("sex", ["f", "m"])]).levels(["sex"])
         (1,)
@@ -328,12 +333,25 @@ class Domain:
         return tuple(attribute.level_names[level - 1] for attribute, level in pairs if level)
 
     def shape(self, levels: Levels) -> tuple[int, ...]:
-        """Return the number of keys of each attribute in a table; 1 where the table does not have the attribute."""
+        """Return the number of keys of each attribute at its level in a table; 1 for attributes not in the table."""
         return tuple(attribute.sizes[level] for attribute, level in zip(self.attributes, levels, strict=True))
 
     def size(self, levels: Levels) -> int:
         """Return the number of cells of a table."""
         return math.prod(self.shape(levels))
+
+    def checked_counts(self, levels: Levels, counts: Any) -> Integers:
+        """Return the counts of a table as 64-bit integers, with an axis for each attribute of the domain; refuse
+        fractions, and a wrong number of counts."""
+        array = np.asarray(counts)
+        if array.dtype.kind not in "iu" or array.size != self.size(levels):
+            raise InvalidArgument(
+                f"counts of {' × '.join(self.names(levels)) or 'the total'}",
+                f"{self.size(levels):,} whole numbers",
+                f"{array.size:,} of type {array.dtype}",
+                "pass one whole number for each cell",
+            )
+        return array.astype(np.int64, copy=False).reshape(self.shape(levels))
 
     def check_size(self, levels: Levels, at_most: int = MAX_CELLS) -> None:
         """Refuse a table that has too many cells.
@@ -354,12 +372,12 @@ class Domain:
 
 
 def finest(tables: Iterable[Levels]) -> Levels:
-    """Return the coarsest table of which all of these are margins."""
+    """Return the coarsest table of which all these tables are margins: the largest level of each attribute."""
     return tuple(max(levels) for levels in zip(*tables, strict=True))
 
 
 def common_margin(first: Levels, second: Levels) -> Levels:
-    """Return the finest table that is a margin of both.
+    """Return the finest table that is a margin of both tables: the smaller level of each attribute.
 
     >>> common_margin((1, 0, 2), (2, 1, 1))
     (1, 0, 1)
@@ -368,12 +386,12 @@ def common_margin(first: Levels, second: Levels) -> Levels:
 
 
 def contains(table: Levels, margin: Levels) -> bool:
-    """Return whether one table is a margin of the other."""
+    """Return whether ``margin`` is a margin of ``table``: none of its levels is finer."""
     return all(coarse <= fine for fine, coarse in zip(table, margin, strict=True))
 
 
 def _name(value: object, what: str) -> str:
-    """Return a name, which must be a nonempty text."""
+    """Return ``value`` if it is a nonempty text; refuse it otherwise. ``what`` names it in the error."""
     if not isinstance(value, str) or not value:
         raise WrongType(what, "a name", type(value).__name__, "pass a text such as 'state'")
     return value
@@ -382,8 +400,8 @@ def _name(value: object, what: str) -> str:
 def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]]) -> tuple[list[Integers], list[Any]]:
     """Return the keys of each level in a lookup as codes in order of appearance, and the dictionary of the codes.
 
-    ``name`` is the attribute, ``levels`` are its levels, and ``lookup`` has a column of keys for each, all of one
-    length. Both lists of the result have an entry for each level. NULLs and columns of several lengths are refused.
+    ``name`` is the attribute, ``levels`` are its levels, and ``lookup`` has a column of keys for each. Both lists of
+    the result have an entry for each level. NULLs and columns of different lengths are refused.
     """
     codes, dictionaries = [], []
     missing = [level for level in levels if level not in lookup]
@@ -411,7 +429,7 @@ def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]
 
 
 def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
-    """Refuse a key of other values that is listed itself, or is of another kind than the keys.
+    """Refuse a key for other values that is among the listed keys, or that has a different type.
 
     ``listed`` are the keys of the ``level`` of the attribute ``name``, as an Arrow array; ``other`` is None where there
     is no such key.
@@ -431,7 +449,7 @@ def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
         )
 
 
-def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any] | None) -> None:
+def _check_required_keys(name: str, level: str, dictionary: Any, required: Sequence[Any] | None) -> None:
     """Refuse a lookup that lacks one of the required keys of a level.
 
     ``dictionary`` has the keys of the ``level`` in the lookup, as an Arrow array, and ``required`` those that the card
@@ -445,6 +463,6 @@ def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any
         raise InvalidArgument(
             f"lookup of {name}",
             f"every {level} of the domain",
-            f"none for {some([repr(key) for key in missing])}",
+            f"none for {first_few([repr(key) for key in missing])}",
             f"add a row for each of them, or leave them out of the keys of {level}",
         )

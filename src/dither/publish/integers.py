@@ -5,9 +5,9 @@ The attribute with the most levels is the *spine*. From its coarsest level to it
 
 1. The unbiased estimates of the children are moved to add up to the whole counts of the parent, which is what least
    squares does once the parent is fixed.
-2. The wanted tables of this level are shrunk toward what counts like them are, the
-   coarsest first: what it says of a place is what the cells of that place are compared with. Shrinking makes counts
-   non-negative without taking people from dense places for sparse ones.
+2. The requested tables of this level are shrunk toward their prior by empirical Bayes (:func:`shrink`), the coarsest
+   first: the shrunk count of a place is the expectation that its cells are compared with. Shrinking makes counts
+   non-negative without moving people from dense places to sparse ones.
 3. The cells are pulled toward these tables, which are nearly kept, and fitted to the parents exactly. Where the cells
    themselves were not measured, since only margins of them were wanted, they are scaled to these margins.
 4. They are rounded at random, systematically within each family: every count becomes one of the two whole numbers
@@ -18,12 +18,10 @@ All of this uses released and public numbers only. Plain top-down instead projec
 nearest non-negative ones: it takes the same number of people from all its cells until none is left below zero, so that
 dense places lose what empty ones gained.
 
-Public totals come first: the whole counts of the smallest table that they all are margins of meet them
-, and the descent begins there.
+Public totals come first: the descent begins at whole counts, which meet them, of the smallest table of which they all
+are margins (:func:`imposed_counts`).
 
 Rounding is random, with the noisy numbers as its seed: the same release always has the same whole counts.
-
-Whole, non-negative numbers with given sums: of families, and of rows and columns at once.
 
 *Families.* Numbers that add up to a whole number are rounded systematically: each becomes one of the two whole numbers
 around it, with the right mean, and the sum stays.
@@ -35,24 +33,17 @@ are rounded as a family, and what is left goes to the lower half. Then each half
 the rounded sums stay between 0 and the sums of the columns and add up to the rows, so that no step can fail: **every
 pair of row and column sums with one total is met exactly.**
 
-Counts from noisy counts by empirical Bayes: what counts like this one turned out to be.
+*Empirical Bayes.* Most cells of a fine table are empty or nearly so. Setting negative estimates to zero leaves the
+positive ones, which in an empty region are all noise, so the sum grows; removing the excess from all cells equally
+takes it from the dense ones. Instead, the distribution of the true counts is estimated from all noisy counts of similar
+cells (whose parents have similar averages): the mixture over whole counts under which the noisy counts are most likely
+(Kiefer and Wolfowitz 1956; by expectation maximization). The posterior mean is the estimate: near zero where most cells
+are empty, and the noisy count itself where counts are far from zero. It uses only numbers that were released.
 
-Most cells of a fine table are empty or nearly so. Setting negative estimates to zero leaves the positive ones, which in
-an empty region are all noise, and the sum grows; taking it back from all cells alike takes it from the dense ones. Here
-the law of the counts themselves is estimated first, from all noisy counts of cells that are alike (whose parents have
-similar averages): the mixture of normal laws around whole counts that makes the noisy counts most likely (Kiefer and
-Wolfowitz 1956; found by expectation maximization). The mean of the posterior law is then the estimate: near zero where
-most are empty, and the noisy count itself where counts are far from zero. It uses only numbers that were released.
-
-Whole counts of the smallest table that all public totals are margins of: they meet the totals, near the estimates.
-
-The public tables are joined one by one (:func:`~dither.publish.totals.joining_order`). The counts of the tables
-joined so far are the rows, those of the next table the columns, and every cell of what they have in common is a table
-to be filled with these sums of rows and columns, near the estimates of the joined table
-(:func:`fill_blocks`, which never fails). Tables that cannot be joined so are met by integer
-programming, for which a table that meets them is known beforehand.
-
-Records that give exactly the whole counts: as many rows of each kind as the counts say.
+*Public totals.* The public tables are joined one by one (:func:`~dither.publish.totals.joining_order`). The counts of
+the tables joined so far are the rows and those of the next table the columns; for every cell of their common margin, a
+table with these sums of rows and columns is filled near the estimates (:func:`fill_blocks`, which never fails). Tables
+that cannot be joined so are met by integer programming, for which a feasible table is known beforehand.
 """
 
 from __future__ import annotations
@@ -69,7 +60,7 @@ from numpy.typing import NDArray
 
 from dither.publish.domain import Domain, Integers, Levels, common_margin, contains, finest
 from dither.publish.residuals import Estimates, Floats, Numbers, margin, margins
-from dither.publish.totals import PublicTotals, joining_order, nearest_table, place_in
+from dither.publish.totals import PublicTotals, containing_cells, joining_order, nearest_table
 from dither.randomness import SeededSource, Source, resolve
 
 _REPAIRS = 4
@@ -79,17 +70,17 @@ _LEAST_WEIGHT = 1e-9
 
 
 def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) -> Floats:
-    """Return non-negative numbers near ``mean`` that add up to ``sums`` in each family.
+    """Return non-negative numbers near ``mean`` that add up to ``sums`` in each family of consecutive rows.
 
-    Numbers are moved in proportion to their variance while none falls below zero, as least squares would, and the rest
-    of the difference is removed by scaling.
+    The difference is distributed in proportion to the variances, as in least squares, a few times with negative results
+    set to 0 in between; what then remains is removed by scaling.
 
     Parameters
     ----------
     mean, spread
-        The numbers and their variances: a row for each child, and columns that are independent of each other.
+        The numbers and their variances: a row for each child; columns are treated separately.
     sums
-        The wanted sums: a row for each family.
+        The required sums: a row for each family.
     families
         The number of rows of each family, in their order.
     """
@@ -109,14 +100,14 @@ def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) 
 
 
 def round_families(mean: Floats, sums: Integers, families: Integers, source: Source) -> Integers:
-    """Round means to whole numbers with given sums in each family, and unbiased given their floors.
+    """Return ``mean`` rounded to whole numbers with given ``sums`` in each family of consecutive rows.
 
     The method is systematic sampling: a number is rounded up where the running sum of the fractions, shifted by one
-    random number for the family, passes a whole number.
+    random number for the family, passes a whole number, so that each number has its mean as expectation.
 
-    ``mean`` has a row for each child, ``sums`` a row for each family, and ``families`` the number of rows of each; the
-    columns are independent of each other. Every operation on the running sum keeps its order, so that differences are
-    never negative, and its end is set.
+    ``mean`` has a row for each child, ``sums`` a row for each family, and ``families`` the number of rows of each;
+    columns are treated separately. Every operation on the running sum is monotone, so its differences are never
+    negative, and its end is set to the required sum.
     """
     floors = np.floor(mean)
     parts = mean - floors
@@ -144,9 +135,9 @@ def round_families(mean: Floats, sums: Integers, families: Integers, source: Sou
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Tables side by side: block b has ``rows[b]`` rows and ``columns[b]`` columns.
+    """The shapes of several tables: block b has ``rows[b]`` rows and ``columns[b]`` columns.
 
-    The cells stand one block after another, row by row.
+    Arrays of cells have one block after another, row by row.
     """
 
     rows: Integers
@@ -154,10 +145,10 @@ class Blocks:
 
 
 def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weights: Floats, source: Source) -> Integers:
-    """Return whole, non-negative cells with given sums of the rows and columns of every block, near the weights.
+    """Return whole, non-negative cells with given row and column sums in every block, near ``weights``.
 
-    A block is a small table. All blocks are halved by rows at once, again and again, until every part has one row
-    (:func:`_divide`); the module's introduction says why that never fails.
+    All blocks are repeatedly halved by rows, and the column sums divided between the halves (:func:`_divide`), until
+    every part has one row, whose cells are its column sums. The module's docstring says why that never fails.
 
     Parameters
     ----------
@@ -166,7 +157,7 @@ def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weigh
     row_sums, column_sums
         The sums of all rows of the first block, then of the second, and so on; those of the columns likewise.
     weights
-        About what the cells should be, block by block and row by row; the result has the same order.
+        The approximate cells, block by block and row by row; the result has the same order.
     """
     sizes, widths = blocks.rows.copy(), blocks.columns  # segments of rows, at first one for each block
     cell_widths = np.repeat(blocks.columns, blocks.rows)  # of every row
@@ -203,11 +194,12 @@ def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weigh
 def _divide(
     sums: Integers, upper: Floats, lower: Floats, wanted: Integers, widths: Integers, source: Source
 ) -> Integers:
-    """Divide each column's sum between two halves, so that the upper halves of a segment add up to ``wanted``.
+    """Return, for each column, the part of its sum that goes to the upper half of its segment, such that these parts
+    add up to ``wanted`` in each segment.
 
-    The result is the share of the upper half, from 0 to all of the column. Real shares are found first: the odds of the
-    upper half are multiplied by one factor for each segment, which is found by bisection. They are rounded, and what is
-    missing after that is added or removed from left to right.
+    Each part is a whole number from 0 to the column's sum. Real numbers are found first: the odds of the upper half are
+    multiplied by one factor for each segment, found by bisection. They are rounded, and a remaining difference is added
+    or removed from left to right.
 
     Parameters
     ----------
@@ -239,9 +231,9 @@ def _divide(
 _LEAST_GROUP = 30
 _SIZES = 8192
 _MEMBERS_PER_ITERATION, _FEWEST, _MOST = 5, 10, 300
-"""The more counts there are, the more iterations: few counts should not be followed too closely."""
+"""Expectation maximization takes one iteration for each 5 counts, but 10 to 300: few counts would be overfitted."""
 _FAR = 30.0
-"""Counts farther from 0 than this number of deviations are not changed."""
+"""Counts more than this number of standard deviations above 0 are not shrunk."""
 _POINTS_PER_DEVIATION = 4
 _LEAST_SHARE = 0.01
 _LEAST_PROBABILITY = 1e-12
@@ -249,18 +241,19 @@ _TINY = 1e-300
 
 
 def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
-    """Return the posterior mean and variance of each count.
+    """Return the posterior mean and variance of each count by empirical Bayes; see the module.
 
     Parameters
     ----------
     noisy, variance
         Noisy counts, and the variances of their noise.
     expected
-        What each count would be if those of one parent were equal; cells of similar expectation share a prior.
+        The count of the parent divided by its number of cells. Cells with similar expectations and variances share a
+        prior; a cell with expectation 0 is 0.
     """
     mean, spread = np.maximum(noisy, 0.0), variance.copy()
     mean[expected <= 0] = spread[expected <= 0] = 0.0
-    kinds = _kinds(variance, expected)
+    kinds = _prior_groups(variance, expected)
     order = np.argsort(kinds, kind="stable")
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(kinds[order])) + 1, [len(kinds)]])
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -276,22 +269,24 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
     return mean, spread
 
 
-def _kinds(variance: Floats, expected: Floats) -> Integers:
-    """Return the number of each cell's kind, by its variance and expectation; -1 where nothing is estimated.
+def _prior_groups(variance: Floats, expected: Floats) -> Integers:
+    """Return a number for each cell, equal for cells that share a prior; -1 for cells with variance or expectation 0.
 
-    Variances of one kind agree within a factor of about 1.4 (half steps of log2) and expectations within about 1.6.
-    The two numbers are stored in one, with 4096 added to keep them positive. Kinds with few cells are merged.
+    Cells of one group have variances within a factor of about 1.4 (half steps of log2) and expectations within about
+    1.6. Both rounded logarithms are coded in one number, with 4096 added to keep them positive. Small groups are
+    merged.
     """
     known = (variance > 0) & (expected > 0)
     with np.errstate(divide="ignore"):
         noise = np.rint(2 * np.log2(np.where(known, variance, 1.0)))
         size = np.rint(1.5 * np.log2(np.where(known, expected, 1.0)))
     kinds = ((noise + 4096) * _SIZES + size + 4096).astype(np.int64)
-    return np.where(known, _with_enough_cells(kinds, known), -1)
+    return np.where(known, _merged_groups(kinds, known), -1)
 
 
-def _with_enough_cells(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
-    """Merge kinds of equal variance and neighboring expectations until each has ``_LEAST_GROUP`` cells."""
+def _merged_groups(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
+    """Return ``kinds`` with groups of equal variance and neighboring expectations merged, until each has at least
+    ``_LEAST_GROUP`` cells; cells that are not ``known`` are ignored."""
     different, which, counts = np.unique(kinds[known], return_inverse=True, return_counts=True)
     merged = np.empty_like(different)
     start, members = 0, 0
@@ -310,11 +305,11 @@ def _with_enough_cells(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
 
 
 def _posterior(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
-    """Return the posterior mean and variance of counts of one kind, by empirical Bayes.
+    """Return the posterior mean and variance of counts that share a prior, by empirical Bayes.
 
-    ``noisy`` are the noisy counts and ``deviation`` is the standard deviation of their noise. The prior is the mixture
-    of normal laws around whole counts that makes the noisy counts most likely, found by expectation maximization from
-    weights ``1 / (1 + count)``. Noisy counts are put on a grid over their range, and the result is interpolated on it.
+    ``noisy`` are the noisy counts and ``deviation`` is the standard deviation of their normal noise. The prior is the
+    distribution on whole counts under which the noisy counts are most likely, by expectation maximization from weights
+    ``1 / (1 + count)``. For speed, noisy counts are binned on a grid, and the result is interpolated on it.
     """
     low, high = float(noisy.min()), float(noisy.max())
     points = max(int((high - low) / deviation * _POINTS_PER_DEVIATION), 16)
@@ -336,18 +331,19 @@ def _posterior(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
 
 
 def _support(highest: float, deviation: float) -> Floats:
-    """Return whole counts up to the highest: all of them at first, then in steps of half a deviation."""
+    """Return the support of a prior: whole counts from 0 to ``highest``, at first all, then in steps of half a
+    deviation."""
     step = max(deviation / 2, 1.0)
     near = np.arange(0.0, min(highest, 4 * step, 40.0) + 1)
     return np.unique(np.rint(np.concatenate([near, np.arange(0.0, highest + step, step)])))
 
 
 _IMPOSED_SWEEPS = 10
-_LEAST = 1e-12
+_TINY_SUM = 1e-12
 
 
 def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -> tuple[Levels, Integers]:
-    """Return the smallest table that all public tables are margins of, and its whole counts.
+    """Return the levels of the smallest table of which all public tables are margins, and whole counts of it.
 
     The counts meet the public totals. The public tables are joined one by one where they can be; otherwise the
     estimates are scaled to them by iterative proportional fitting, and integer programming finds the nearest whole
@@ -372,7 +368,7 @@ def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -
 def _join(
     estimates: Estimates, first: Levels, rows: Integers, second: Levels, columns: Integers, source: Source
 ) -> tuple[Levels, Integers]:
-    """Return the smallest table that both tables are margins of, and whole counts of it that meet both.
+    """Return the levels of the smallest table of which both tables are margins, and whole counts of it that meet both.
 
     ``first`` has the counts ``rows`` and ``second`` the counts ``columns``, which agree in the common margin. Each cell
     of that margin is a block with given sums of rows and columns, to be filled near the ``estimates``, starting from
@@ -381,8 +377,8 @@ def _join(
     domain = estimates.domain
     both = finest([first, second])
     common = common_margin(first, second)
-    row, column = place_in(domain, both, first), place_in(domain, both, second)
-    block_of_row, block_of_column = place_in(domain, first, common), place_in(domain, second, common)
+    row, column = containing_cells(domain, both, first), containing_cells(domain, both, second)
+    block_of_row, block_of_column = containing_cells(domain, first, common), containing_cells(domain, second, common)
     sums = np.bincount(block_of_row, rows.ravel(), minlength=domain.size(common))
     block = block_of_row[row]
     independent = rows.ravel()[row] * columns.ravel()[column] / np.maximum(sums[block], 1.0)
@@ -401,9 +397,9 @@ def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Le
     """Return non-negative real counts of a table near the estimates and with given ``exact`` margins.
 
     The method is iterative proportional fitting: ``start`` (counts of the table) is scaled in turn to each known
-    margin. A margin is known if it is exact, or if all of its residuals were measured; measured ones are shrunk toward
-    what counts like them are (:func:`shrink`), so that they are not negative. If the table itself was measured and
-    nothing is exact, the result is its shrunk estimates. ``exact`` has counts by the levels of their table.
+    margin. A margin is known if it is exact, or if all of its residuals were measured; the estimates of measured ones
+    are shrunk (:func:`shrink`), so that they are not negative. If the table itself was measured and nothing is exact,
+    the result is its shrunk estimates. ``exact`` has counts by the levels of their table.
     """
     domain, residuals = estimates.domain, estimates.residuals
     known = [
@@ -414,30 +410,31 @@ def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Le
         )
     ]
     known = [levels for levels in known if not any(contains(other, levels) for other in known if other != levels)]
-    # variances are recorded in the whole units of the counts; ``unit`` is what one of them is worth in rows
+    # variances are in squared units of the counts; ``unit`` converts units to rows
     variances = {levels: variance * estimates.unit**2 for levels, variance in estimates.variances.items()}
     targets: list[tuple[Integers, Floats]] = []
     for levels in known:
-        places = place_in(domain, table, levels)
+        places = containing_cells(domain, table, levels)
         expected = np.bincount(places, start.ravel(), minlength=domain.size(levels)).astype(np.float64)
         noise = residuals.variances(levels, variances).ravel()
         targets.append((places, shrink(estimates.values(levels).ravel(), noise, expected)[0]))
-    targets += [(place_in(domain, table, levels), counts.ravel()) for levels, counts in exact.items()]
+    targets += [(containing_cells(domain, table, levels), counts.ravel()) for levels, counts in exact.items()]
     result = start.ravel().copy()
     for _ in range(_IMPOSED_SWEEPS if len(targets) > 1 else 1):
         for places, target in targets:
-            result *= (target / np.maximum(np.bincount(places, result, minlength=len(target)), _LEAST))[places]
+            result *= (target / np.maximum(np.bincount(places, result, minlength=len(target)), _TINY_SUM))[places]
     return result.reshape(start.shape)
 
 
 _SWEEPS = 6
 _SCALING_SWEEPS = 10
 _FILLED_CELLS = 200_000
-"""The most cells, places and columns that are rounded together, so that the sums of places are rounded only once."""
+"""The largest table whose sums of places are rounded first and its cells within them, rather than each cell by
+itself."""
 _FLOOR = 1e-3
 _SHARE = 0.05
-"""What share of the variance of a margin counts when cells are pulled toward it: cells that were shrunk are less
-independent than their variances say."""
+"""The factor of a margin's variance when cells are pulled toward it, below 1 because cells that were shrunk are less
+independent than their variances suggest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,7 +466,7 @@ class WholeCounts:
 def whole_counts(
     estimates: Estimates, *, totals: PublicTotals | None = None, source: Source | None = None
 ) -> WholeCounts:
-    """Return non-negative whole counts close to the estimates: they add up, and meet the public totals.
+    """Return non-negative whole counts of the finest table near the estimates, which meet the public totals.
 
     >>> from dither.publish import Attribute, Residuals
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
@@ -483,7 +480,7 @@ def whole_counts(
     domain.check_size(levels)
     spine = max(range(len(levels)), key=lambda axis: (levels[axis], domain.shape(levels)[axis]))
     stream = resolve(source) if source is not None else SeededSource(_digest(estimates))
-    core, counts = _imposed(estimates, levels, totals, stream)
+    core, counts = _starting_counts(estimates, levels, totals, stream)
     fitting = _Fitting(estimates, levels, spine, stream)
     counts = fitting.first_level(core, counts)
     for level in range(core[spine] + 1, levels[spine] + 1):
@@ -493,10 +490,10 @@ def whole_counts(
     return WholeCounts(domain, levels, np.ascontiguousarray(np.moveaxis(moved, 0, spine)))
 
 
-def _imposed(
+def _starting_counts(
     estimates: Estimates, levels: Levels, totals: PublicTotals | None, source: Source
 ) -> tuple[Levels, Integers]:
-    """Return the table to begin with and its whole counts, which the finer tables are made to add up to.
+    """Return the levels of the table at which the descent begins, and its whole counts.
 
     With public totals it is the smallest table that they all are margins of, as far as ``levels`` (the finest table)
     contains them. Without any it is the total, whose levels are all 0, at its estimate rounded to a whole number.
@@ -522,7 +519,8 @@ def _digest(estimates: Estimates) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Fitting:
-    """One descent along the spine; counts are arrays of places (rows) by all other attributes together (columns)."""
+    """The descent along the spine from coarse to fine; counts are matrices with a row for each key of the spine and a
+    column for each combination of the other attributes."""
 
     estimates: Estimates
     levels: Levels
@@ -530,26 +528,29 @@ class _Fitting:
     source: Source
 
     def _at(self, level: int, table: Levels | None = None) -> Levels:
-        """Return the finest table, or another one, at some level of the spine."""
+        """Return the levels of ``table`` (None: the finest table), with ``level`` in place of its level of the
+        spine."""
         levels = self.levels if table is None else table
         return (*levels[: self.spine], level, *levels[self.spine + 1 :])
 
     def _columns(self, table: Levels) -> Integers:
-        """Return, for every column, the column of a coarser table (at one level of the spine) of which it is a part."""
-        return place_in(self.estimates.domain, self._at(0), self._at(0, table))
+        """Return, for each column of the finest table, the index of the column of a coarser table that contains it."""
+        return containing_cells(self.estimates.domain, self._at(0), self._at(0, table))
 
     def _margins(self, level: int) -> Iterator[tuple[Levels, Integers]]:
-        """Yield the wanted tables that are proper margins at a level of the spine, the finest first.
-
-        Each comes with the column of it of which every column of the finest table is a part.
-        """
+        """Yield the requested tables at a level of the spine except the finest, the largest first, each with the index
+        of its column that contains each column of the finest table."""
         wanted = {self._at(level, table) for table in self.estimates.tables if table[self.spine] >= level}
         wanted.discard(self._at(level))
         for table in sorted(wanted, key=lambda levels: (-self.estimates.domain.size(levels), levels)):
             yield table, self._columns(table)
 
     def _is_known(self, table: Levels, level: int | None) -> bool:
-        """Return whether all residuals of a table are known: all, or those that have this level of the spine."""
+        """Return whether every residual of a table was measured or is public, so that its estimates are unbiased.
+
+        If ``level`` is not None, only residuals at this level of the spine count. Residuals of size 0 need no
+        measurement.
+        """
         return all(
             levels in self.estimates.parts
             for levels in margins([table])
@@ -594,7 +595,7 @@ class _Fitting:
         return result
 
     def next_level(self, parents: Integers, level: int) -> Integers:
-        """Return the whole counts of a level from those of the level above."""
+        """Return the whole counts of a level of the spine from those of the level above (``parents``)."""
         families = self.estimates.residuals.attributes[self.spine].contrasts[level - 1].children
         sums = parents.astype(np.float64)
         values, variance = self._children(self._at(level), level, sums)
@@ -615,20 +616,20 @@ class _Fitting:
         return filled.reshape(fitted.shape)
 
     def _children(self, table: Levels, level: int, parents: Floats) -> tuple[Floats, Floats]:
-        """Return the estimates of a table that add up to these counts of the level above, and their variances given
-        those.
-        """
+        """Return the estimates of a table at ``level`` of the spine given the counts ``parents`` of the level above, to
+        which they add up, and their variances."""
         residuals = self.estimates.residuals
         contrasts = residuals.attributes[self.spine].contrasts[level - 1]
         if contrasts.size:
             noisy = self._flatten(residuals.table(table, self.estimates.parts.get, keep={self.spine: level}))
             values = contrasts.expand(parents, noisy * self.estimates.unit)
-        else:  # everyone is an only child
+        else:  # each key has one child
             values = parents.copy()
         return values, self._flatten(self._variances(table, level))
 
     def _variances(self, table: Levels, level: int | None) -> Floats:
-        """Return the variances of a table: of all its residuals, or of those that have this level of the spine."""
+        """Return the variances of a table's cells that come from all its residuals or, if ``level`` is not None, from
+        those with this level of the spine."""
         parts = {
             levels: variance * self.estimates.unit**2
             for levels, variance in self.estimates.variances.items()
@@ -645,31 +646,34 @@ def _fit(
     known: bool,
     to_sums: Callable[[Floats, Floats], Floats],
 ) -> Floats:
-    """Return non-negative counts near their estimates, near those of margins, and with the right sums.
+    """Return non-negative counts near their estimates and near the estimates of margins, with the required sums.
 
-    Where the counts themselves were not measured, they begin as equal as their sums allow, and are scaled to the
-    margins that were (iterative proportional fitting).
+    Counts that were not measured themselves start as equal as their sums allow, and are scaled to the measured margins
+    (iterative proportional fitting).
 
     Parameters
     ----------
     values, variance
         The unbiased estimates of the counts, a row for each key of the spine, and their variances.
     expected
-        What the counts would be if those of one parent were equal.
+        The counts if those of one parent were equal.
     targets
-        For each wanted margin, the finest first: the column of the margin of which each column is a part, the estimates
-        of the margin, and their variances.
+        For each requested margin, the finest first: the index of the margin's column that contains each column, the
+        estimates of the margin, and their variances.
     known
         Whether the counts themselves were measured.
     to_sums
-        Moves counts, given their variances, so that they add up to those of the level above.
+        Returns the given counts, moved in proportion to the given variances, such that they add up to those of the
+        level above.
     """
     pulls: list[tuple[Integers, Floats, Floats]] = []
     prior = expected
     for places, target, noise in reversed([*targets]):
         mean, spread = _shrunk(target, noise, _grouped(prior, places))
         pulls.insert(0, (places, mean, spread))
-        prior = np.maximum(prior * (mean / np.maximum(_grouped(prior, places), _LEAST))[:, places], _FLOOR * expected)
+        prior = np.maximum(
+            prior * (mean / np.maximum(_grouped(prior, places), _TINY_SUM))[:, places], _FLOOR * expected
+        )
         prior = to_sums(prior, prior)
     if known:
         mean, spread = _shrunk(values, variance, prior)
@@ -680,7 +684,7 @@ def _fit(
             if known:
                 _pull(mean, spread, places, target, noise)
             else:
-                mean = mean * (target / np.maximum(_grouped(mean, places), _LEAST))[:, places]
+                mean = mean * (target / np.maximum(_grouped(mean, places), _TINY_SUM))[:, places]
         mean = to_sums(mean, spread if known else mean)
     return mean
 
@@ -702,10 +706,10 @@ def _grouped(values: Floats, places: Integers) -> Floats:
 
 
 def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise: Floats) -> None:
-    """Move counts, in place, so that the sums of groups of columns come closer to a target.
+    """Move counts, in place, so that the sums of groups of columns come closer to ``target``.
 
-    Each moves in proportion to its variance ``spread``, and all of them less where the variance ``noise`` of the target
-    is large. ``mean`` are the counts, and ``places`` has the group of each column, which is a column of ``target``.
+    A count moves by ``spread * (target - sum) / (sum of spreads + _SHARE * noise)``, with its variance ``spread`` and
+    the variance ``noise`` of the target. ``mean`` are the counts, and ``places`` has the index of each column's group.
     """
     uncertain = _grouped(spread, places)
     step = (target - _grouped(mean, places)) / np.maximum(uncertain + _SHARE * noise, 1e-12)
@@ -714,9 +718,9 @@ def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise:
 
 
 def records(counts: WholeCounts) -> Any:
-    """Return one row for each person, as an Arrow table with a column for every level of every attribute in the tables.
+    """Return records with exactly these counts, as an Arrow table with a column for every level of every attribute.
 
-    Columns are dictionaries, so that a million rows take a few megabytes. Rows stand in the order of the keys.
+    Columns are dictionary-encoded, so that a million rows take a few megabytes. Rows are sorted by the keys.
 
     >>> from dither.publish import Attribute, Domain
     >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s"])])

@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 
-import numpy as np
-
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.inference.measured import normal_quantile
@@ -40,16 +38,16 @@ from dither.randomness import Source
 
 @dataclass(frozen=True, eq=False)
 class MarginalPlan:
-    """Tables that are wanted, what a person may add to them, and public totals that they must meet.
+    """Requested tables, a bound on what one person adds to them, and public totals that they must meet.
 
     Parameters
     ----------
     contribution
         The largest l1 norm of what one person adds to the counts of a table, in the units of the counts.
     unit
-        What 1 in the counts is worth, where rows are weighted in whole units: 2^-20, for example.
+        The value of 1 in the counts, in rows; weighted rows are counted in units such as 2^-20.
     whole
-        Whether whole counts and records are wanted, too.
+        Whether whole counts and records are computed, too.
 
     Examples
     --------
@@ -80,8 +78,8 @@ class MarginalPlan:
 
     @property
     def has_whole_counts(self) -> bool:
-        """Return whether whole counts are computed: they are wanted, and one table of which all are margins is small
-        enough."""
+        """Return whether whole counts are computed: they are requested, and the coarsest table of which all tables are
+        margins has at most ``MAX_CELLS`` cells."""
         return self.whole and self.combinations <= MAX_CELLS
 
     @property
@@ -95,7 +93,7 @@ class MarginalPlan:
         return tables_needed([table.levels for table in self.tables])
 
     def mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
-        """Return the measurement that this guarantee pays for."""
+        """Return the mechanism that measures the tables' residuals at the cost of this guarantee."""
         cost = float(cost_of(guarantee, self.contribution))
         in_units = [
             TableSpec(table.levels, table.weight, table.variance and table.variance / self.unit**2)
@@ -126,14 +124,11 @@ class MarginalPlan:
         The keys are the names of the columns. ``guarantee`` is what a release would cost, and ``confidence`` that of an
         interval.
         """
-        variances = self.mechanism(guarantee).variances
-        z = normal_quantile(confidence)
-        result = {}
-        for table in self.tables:
-            shares = self.residuals.mean_variances(table.levels, variances)
-            variance = float(shares @ np.array([*variances.values()]))
-            result[self.domain.names(table.levels)] = z * self.unit * float(np.sqrt(variance))
-        return result
+        variances, factor = self.mechanism(guarantee).variances, normal_quantile(confidence) * self.unit
+        return {
+            self.domain.names(table.levels): factor * math.sqrt(self.residuals.mean_variance(table.levels, variances))
+            for table in self.tables
+        }
 
     def release(
         self, counts: Mapping[Levels, Numbers], guarantee: Guarantee, *, source: Source | None = None

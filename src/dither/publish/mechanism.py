@@ -77,7 +77,8 @@ def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fractio
 
 
 def budget_for(guarantee: Guarantee, times: float) -> dict[str, float]:
-    """Return the option to pass so that the cost is at least ``times`` what a guarantee pays for.
+    """Return the budget option that pays for ``times`` the cost of a guarantee, rounded up: ``rho``, or ``epsilon`` at
+    the same delta.
 
     >>> budget_for(ZCDP(0.5), 4.001), budget_for(ApproxDP(1, 1e-9), 4)
     ({'rho': 2.01}, {'epsilon': 2.08})
@@ -112,7 +113,7 @@ class MarginalMechanism:
     contribution
         The largest l1 norm of what one person adds to the counts of a table.
     row
-        The most that one row adds, in units of the counts: sums of 2^30 rows have to fit into 64 bits.
+        The most that one row adds to a count, in units of the counts: sums of 2^30 rows must fit into 64 bits.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class MarginalMechanism:
     contribution: float | Fraction = 1
     row: int = 1
     rates: Mapping[Levels, Fraction] = field(init=False, repr=False)
-    """The costs ``1 / v_A`` as they are paid."""
+    """The exact cost ``1 / v_A`` of each residual."""
 
     def __post_init__(self) -> None:
         """Derive the exact cost of each residual, 1 / variance, as fractions whose sum stays within the budget.
@@ -159,7 +160,7 @@ class MarginalMechanism:
 
     @property
     def discrete(self) -> bool:
-        """Return whether the noise is discrete Gaussian; otherwise it is normal, rounded."""
+        """Return whether the noise is discrete Gaussian, as for zCDP; otherwise it is rounded normal noise."""
         return isinstance(self.budget, ZCDP)
 
     @cached_property
@@ -171,7 +172,7 @@ class MarginalMechanism:
         """Return the squared distance, in units of the noise, of two releases whose tables of counts differ by
         ``changes``.
         """
-        tables = {levels: self._checked(levels, table) for levels, table in changes.items()}
+        tables = {levels: self.domain.checked_counts(levels, table) for levels, table in changes.items()}
         result = 0.0
         for levels in self.rates:
             table = self._smallest_table(levels, tables)
@@ -203,7 +204,7 @@ class MarginalMechanism:
     def multipliers(self) -> dict[Levels, int]:
         """Return the power of two with which the contrasts of each residual are multiplied before noise is added.
 
-        It makes the smallest scale of noise at least ``_FINEST_SCALE`` steps, so that whole numbers are fine enough.
+        It makes every scale of noise at least ``_FINEST_SCALE`` steps; the module says why.
         """
         result = {}
         for levels, rate in self.rates.items():
@@ -234,7 +235,7 @@ class MarginalMechanism:
         ``counts`` holds tables of whole numbers such that every residual is one of a margin of some table.
         """
         resolved = resolve(source)
-        tables = {levels: self._checked(levels, table) for levels, table in counts.items()}
+        tables = {levels: self.domain.checked_counts(levels, table) for levels, table in counts.items()}
         chosen = {levels: self._smallest_table(levels, tables) for levels in self.rates}
         result = {}
         for levels, table in chosen.items():
@@ -247,7 +248,8 @@ class MarginalMechanism:
         return result
 
     def scales(self, levels: Levels) -> list[tuple[tuple[slice, ...], float]]:
-        """Return blocks of a residual's contrasts, with the scale of their noise in steps, rounded up."""
+        """Return blocks of a residual's contrasts as slices along each attribute, each with the scale of its noise in
+        steps of the multiplied contrasts, rounded up."""
         if levels not in self._scales:
             factor = self.multipliers[levels] ** 2 / self.rates[levels]
             self._scales[levels] = [
@@ -278,20 +280,8 @@ class MarginalMechanism:
             )
         return min(fitting, key=self.domain.size)
 
-    def _checked(self, levels: Levels, table: Numbers) -> Numbers:
-        """Return a table of counts as 64-bit integers in the shape of the domain; anything else is refused."""
-        array = np.asarray(table)
-        if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
-            raise InvalidArgument(
-                f"counts of {' × '.join(self.domain.names(levels)) or 'the total'}",
-                f"{self.domain.size(levels):,} whole numbers",
-                f"{array.size:,} of type {array.dtype}",
-                "pass one whole number for each cell",
-            )
-        return array.astype(np.int64, copy=False).reshape(self.domain.shape(levels))
-
 
 def tables_needed(tables: Sequence[Levels]) -> list[Levels]:
-    """Return the tables that are no margins of others: their counts determine all residuals."""
+    """Return the tables that are not margins of other ones in the list; their counts determine all residuals."""
     distinct = [*dict.fromkeys(tables)]
     return [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]

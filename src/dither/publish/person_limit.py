@@ -1,4 +1,4 @@
-"""How many rows of a person count in a publication: stated, or chosen privately; and what that leaves out.
+"""The limit on a person's rows in a publication, stated or chosen privately, and the share of rows that it excludes.
 
 Where ``max_rows`` is ``"auto"``, a tenth of the budget pays for a noisy histogram of people by how many of their rows
 are in the domain, and the limit is chosen from it; with ``bias``, a twentieth pays for the same histogram, which says
@@ -55,17 +55,17 @@ from dither.tables.planning.explain import unit_notes
 
 MaxRows = int | Literal["auto"]
 SHARE_OF_CHOICE = SHARES["max_rows"]
-"""The part of the budget that choosing a limit takes."""
+"""The fraction of the budget spent on choosing a limit."""
 SHARE_OF_BIAS = SHARES["bias"]
-"""The part that learning what a stated limit leaves out takes."""
+"""The fraction of the budget spent on estimating what a stated limit excludes."""
 TRIED_LIMITS = (1, (1 << 16) - 1, MAX_TOTAL)
-"""Limits that a mechanism is tried with before the charge: the least, the largest with weights of all binary places,
-and the largest of all. The numbers that it computes with are largest at one of them."""
+"""Limits for which a mechanism is built before the charge, to see whether its numbers fit: the smallest, the largest
+whose weights use all binary digits, and the largest of all. Those numbers are largest at one of them."""
 _BITS = 128
 
 
 class BudgetSplit(NamedTuple):
-    """What the histogram of people costs, as an epsilon (0 where there is none), and what is left for the tables."""
+    """The epsilon of the histogram of people (0 if there is none), and the guarantee that is left for the tables."""
 
     histogram: Fraction
     tables: Guarantee
@@ -90,22 +90,20 @@ def split(guarantee: Guarantee, share: Fraction) -> BudgetSplit:
 
 
 class TypicalCell(NamedTuple):
-    """The deviation of a cell in rows if a person counts for one row, and over how many cells a row is spread.
-
-    A limit is chosen for it; both numbers are public.
-    """
+    """The cell for which a limit on a person's rows is chosen: the standard deviation of its noise in rows if a person
+    counts for one row, and the number of cells (``groups``) of its table. Both are public."""
 
     noise_of_one: float
     groups: int
 
 
 def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Sequence[int]) -> TypicalCell:
-    """Return the cell whose error is that of several tables together.
+    """Return a cell whose mean squared error is the weighted mean of those of several tables.
 
     ``weights``, ``variances`` (of a cell, for one row of the limit) and ``sizes`` (numbers of cells) have one number
-    for each table. Let a table have n cells, each with the variance v for one row of the limit R, and let B rows be
-    left out. The mean squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of it over the
-    tables has the same form with the weighted means of v and of ``1 / n^2``.
+    for each table. Let a table have n cells, each with the variance v at a limit of one row. If the limit is R and
+    excludes B rows, the mean squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of this over
+    the tables has the same form, with the weighted means of v and of ``1 / n^2``.
     """
     total = math.fsum(weights)
     variance = math.fsum(weight * item for weight, item in zip(weights, variances, strict=True)) / total
@@ -115,7 +113,7 @@ def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Se
 
 @dataclass(frozen=True)
 class PersonLimit:
-    """How many rows of a person count, and what that leaves out: released data, recorded with a publication.
+    """The limit on a person's rows and the estimated share of rows that it excludes; recorded with a publication.
 
     >>> limit = PersonLimit(4, ClippedShare(0.12, 0.1, 0.15), 0.1)
     >>> PersonLimit.from_recorded(limit.as_recorded()) == limit
@@ -125,7 +123,7 @@ class PersonLimit:
     max_rows: int
     clipped_share: ClippedShare
     epsilon: float
-    """What the histogram cost."""
+    """The privacy cost of the histogram of people."""
 
     def as_recorded(self) -> dict[str, Any]:
         """Return the limit and its clipped share as plain values, for the ledger."""
@@ -134,7 +132,7 @@ class PersonLimit:
 
     @classmethod
     def from_recorded(cls, recorded: Mapping[str, Any]) -> PersonLimit:
-        """Return what :meth:`as_recorded` returned."""
+        """Return the limit from the values that :meth:`as_recorded` returned."""
         return cls(recorded["max_rows"], ClippedShare(*recorded["left_out"]), recorded["epsilon"])
 
 
@@ -144,11 +142,11 @@ def histogram_statement(context: StatementContext) -> Statement:
 
 
 def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalCell | None) -> PersonLimit:
-    """Learn a limit on a person's rows, and the share that it clips, from a noisy histogram of people.
+    """Return the limit on a person's rows and the share of rows that it excludes, from the exact histogram of people.
 
-    A stated limit is kept; ``"auto"`` chooses the best one for a typical cell.
-
-    ``lines`` is what the statement returned, as Arrow. This is where the noise of the histogram is drawn.
+    Noise for ``epsilon`` is added to the histogram (``lines``, the result of :func:`histogram_statement`) first; this
+    is the only place where it is used. A stated ``max_rows`` is kept; ``"auto"`` chooses the limit with the smallest
+    expected error for the typical ``cell``.
     """
     people = noisy_histogram(list(zip(*(column.to_pylist() for column in lines.columns), strict=True)), epsilon)
     if max_rows != "auto":
@@ -164,11 +162,11 @@ def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonL
     Parameters
     ----------
     max_rows
-        The limit that was asked for: a number of rows, or "auto".
+        The requested limit: a number of rows, or "auto".
     share
-        The part of the budget that is spent on the histogram of people.
+        The fraction of the budget spent on the histogram of people.
     learned
-        What it said; None before the release, or where there is none.
+        The limit that a release has used, with its estimate; None before a release or without a histogram.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plan files: what is to be published, in TOML, read with every mistake named.
+"""Plan files: the tables to publish, in TOML, with an error for every mistake in them.
 
 A plan looks like this; paths in it start from its folder::
 
@@ -18,7 +18,7 @@ A plan looks like this; paths in it start from its folder::
 
 ``docs/publishing.md`` has every key.
 
-A first draft of a plan, from what a card says: its columns with their public domains, and two tables.
+:func:`draft_plan` writes a first plan from a card: its columns with their public domains, and two tables.
 """
 
 from __future__ import annotations
@@ -46,23 +46,24 @@ _SECTIONS = ("columns", "nested", "lookups", "budget")
 
 
 def plan(path: str | os.PathLike[str], table: Table | None = None, *, read_only: bool = False) -> Plan:
-    """Return the plan in a file, for the table of its card, or for one that is open already.
+    """Return the plan in a file, for an open ``table`` or, if it is None, for the table of the card that the plan
+    names.
 
-    ``read_only`` opens the card's table to explain the plan only: no ledger is made, and nothing can be released. Close
-    the plan when it is done, or use it in a ``with``: that closes its table.
+    ``read_only`` opens that table for explaining the plan only: no ledger is made, and nothing can be released. Closing
+    the plan, or leaving its ``with`` block, closes the table.
 
     >>> import tempfile
     >>> import dither as dp, pyarrow as pa
     >>> rows = pa.table({"sex": ["f", "m"] * 500})
     >>> with tempfile.TemporaryDirectory() as folder, dp.open(rows, budget=dp.ZCDP(1)) as people:
-    ...     place = Path(folder, "plan.toml")
-    ...     _ = place.write_text('tables = [["sex"]]\\ncolumns.sex.keys = ["f", "m"]\\nbudget.rho = 0.5')
-    ...     print(plan(place, people).release().table("sex").column_names)
+    ...     file = Path(folder, "plan.toml")
+    ...     _ = file.write_text('tables = [["sex"]]\\ncolumns.sex.keys = ["f", "m"]\\nbudget.rho = 0.5')
+    ...     print(plan(file, people).release().table("sex").column_names)
     ['sex', 'value', 'lower', 'upper', 'integer']
     """
-    place = Path(path)
-    given = read_plan(place)
-    folder = place.absolute().parent
+    file = Path(path)
+    given = read_plan(file)
+    folder = file.absolute().parent
     if table is not None:
         return plan_of(given, table, folder)
     opened = open_table(str(card_path(given, folder)), read_only=read_only)
@@ -73,12 +74,12 @@ def plan(path: str | os.PathLike[str], table: Table | None = None, *, read_only:
         raise
 
 
-def read_plan(place: Path) -> dict[str, Any]:
-    """Return the contents of a plan's file, whose keys are checked."""
-    raw = read_bytes(place, "plan", "or draft one from a card with dither publish --draft CARD")
-    given = contents(raw, "plan", place)
+def read_plan(file: Path) -> dict[str, Any]:
+    """Return the parsed TOML of a plan file; refuse unknown keys and files of another kind, such as a card."""
+    raw = read_bytes(file, "plan", "or draft one from a card with dither publish --draft CARD")
+    given = contents(raw, "plan", file)
     if "source" in given or ("columns" in given and "tables" not in given and "card" not in given):
-        fix = f"draft a plan from it: dither publish --draft {clip(place.name)}"
+        fix = f"draft a plan from it: dither publish --draft {clip(file.name)}"
         raise wrong("plan", "a plan of tables", "a card", fix)
     check_names(given, KEYS, "")
     for key in _SECTIONS:
@@ -89,19 +90,18 @@ def read_plan(place: Path) -> dict[str, Any]:
 
 
 def _check_places(given: Mapping[str, Any]) -> None:
-    """Refuse a top-level key of the plan that is written below a section, to which it belongs in TOML."""
+    """Refuse a plan in which a top-level key is written below a section header, so that TOML assigns it to the
+    section."""
     sections = {"budget": given.get("budget", {})}
     for key in ("columns", "nested"):
         sections |= {f"{key}.{name}": section for name, section in given.get(key, {}).items()}
     totals = given.get("totals", [])
     sections |= {f"totals[{i}]": item for i, item in enumerate(totals if isinstance(totals, list) else [])}
-    for place, section in sections.items():
+    for name, section in sections.items():
         for key in section if isinstance(section, Mapping) else ():
             if key in KEYS and key not in _SECTIONS:
                 fix = f"move the line {key} = … up, above the first line in [brackets]"
-                raise wrong(
-                    f"{clip(place)}.{key}", f"{key} outside of every section", f"one below [{clip(place)}]", fix
-                )
+                raise wrong(f"{clip(name)}.{key}", f"{key} outside of every section", f"one below [{clip(name)}]", fix)
 
 
 def card_path(given: Mapping[str, Any], folder: Path) -> Path:
@@ -110,19 +110,19 @@ def card_path(given: Mapping[str, Any], folder: Path) -> Path:
     if not isinstance(name, str) or not name.strip():
         got = "none" if name is None else kind_of(name) if not isinstance(name, str) else "empty text"
         raise wrong("card", "the path of a card", got, 'write card = "visits.toml"')
-    place = Path(os.path.normpath(folder / os.path.expanduser(name)))
-    if place.suffix.lower() != ".toml":
+    file = Path(os.path.normpath(folder / os.path.expanduser(name)))
+    if file.suffix.lower() != ".toml":
         raise wrong("card", "a file that ends in .toml", repr(clip(name)), "name the card of the table")
-    if not place.is_file():
-        raise missing(place, "card", "which starts from the folder of the plan")
-    return place
+    if not file.is_file():
+        raise missing(file, "card", "which starts from the folder of the plan")
+    return file
 
 
 def plan_of(given: Mapping[str, Any], table: Table, folder: Path) -> Plan:
-    """Return the plan that a file's contents say, for an open table.
+    """Return the plan for an open table from the parsed TOML ``given``; relative paths of lookups start from
+    ``folder``.
 
-    ``given`` is the parsed TOML, whose values are checked here as far as :class:`Plan` does not, and ``folder`` is
-    where relative paths of lookups start.
+    Types of values that :class:`Plan` does not check are checked here.
     """
     where, about = given.get("where"), given.get("about")
     for key, value in (("where", where), ("about", about)):
@@ -167,7 +167,8 @@ _FEW_KEYS = 1_000
 
 
 def draft_plan(card: Card, path: str, about: str | None = None) -> str:
-    """Return the text of a plan for a card's table; ``path`` leads from the plan to the card."""
+    """Return the TOML text of a plan for a card's private table ``about`` (None: the only or first one); ``path`` is
+    the path of the card as the plan states it."""
     if about is None and not card.columns and card.tables:
         about = next(iter(card.tables))
     item = card if about is None else card.for_table(about)
@@ -220,14 +221,14 @@ def draft_plan(card: Card, path: str, about: str | None = None) -> str:
 
 
 def _rows(card: Card) -> list[str]:
-    """Return the commented line of a drafted plan about the number of rows."""
+    """Return the commented line on the number of rows for a drafted plan."""
     if card.rows is not None:
         return [f"# rows = {card.rows}     # what an error in percent is of; this is what the card says"]
     return ["# rows = 100000     # about how many rows there are, if that is public: what an error in percent is of"]
 
 
 def _budget(card: Card) -> list[str]:
-    """Return a small part of what the card allows, in its own terms."""
+    """Return the lines of a drafted plan's ``[budget]``: a small part of the card's limit, in the same unit."""
     limit = card.each_person if card.each_person is not None else card.budget
     if isinstance(limit, ZCDP):
         return [f"rho = {limit.rho / 10:.3g}"]
@@ -263,9 +264,8 @@ def _unusable(name: str, column: ColumnCard) -> str:
 
 
 def _width(span: float) -> float:
-    """Return a round width that makes about ten bins."""
-    text = f"{max(span, 1e-300) / 10:.0e}"
-    return float(text)
+    """Return a width with one significant digit that divides a range of length ``span`` into about ten bins."""
+    return float(f"{max(span, 1e-300) / 10:.0e}")
 
 
 def _size(column: ColumnCard) -> int:

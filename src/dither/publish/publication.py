@@ -6,6 +6,7 @@ The files of a publication: a table each, the records, and a description of what
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -35,10 +36,10 @@ from dither.tables.planning.automatic import ClippedShare
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """What was released: estimates with intervals, whole counts that add up, and records.
+    """Released tables: estimates with intervals, whole counts that add up, and records.
 
-    ``remaining`` is what the accounts had left after it, ``receipt`` is the ledger's, ``replayed`` says that it was
-    recorded earlier and cost nothing now, ``notes`` what its numbers leave out, and ``plan`` what was asked for.
+    ``remaining`` is the budget that was left after it, ``receipt`` the ledger's receipt, ``replayed`` says that it was
+    recorded earlier and cost nothing now, ``notes`` says which rows are not counted, and ``plan`` describes the plan.
 
     Every ± is of the counts of bounded rows: each person counts for at most ``max_rows`` rows (None: every row is a
     person). ``clipped_share`` is the share of the rows that this leaves out, which no ± includes; None where it was
@@ -69,7 +70,7 @@ class Publication:
     max_rows: int | None = field(default=None, kw_only=True)
     clipped_share: ClippedShare | None = field(default=None, kw_only=True)
     asked: tuple[tuple[str, ...], ...] = field(default=(), repr=False, kw_only=True)
-    """The names of the tables' columns, in the order in which they were asked for."""
+    """The names of the tables' columns, in the order of the plan."""
 
     @property
     def cost(self) -> Guarantee:
@@ -83,20 +84,19 @@ class Publication:
 
     @cached_property
     def counts(self) -> WholeCounts:
-        """Return whole, non-negative counts of which every table is a margin; refused where one table cannot
-        hold them."""
+        """Return whole, non-negative counts of which every table is a margin; refused if the table that holds them
+        would have more than ``MAX_CELLS`` cells."""
         return whole_counts(self.estimates, totals=self.totals, source=self.source)
 
     @cached_property
     def errors(self) -> dict[tuple[str, ...], float]:
         """Return the mean half-width of the 95 % intervals of every table that was asked for, by its column names."""
-        variances, z = self.estimates.variances, normal_quantile(0.95)
-        result = {}
-        for levels in self.tables:
-            shares = self.estimates.residuals.mean_variances(levels, variances)
-            deviation = float(np.sqrt(shares @ np.array([*variances.values()])))
-            result[self.estimates.domain.names(levels)] = z * self.estimates.unit * deviation
-        return result
+        estimates, factor = self.estimates, normal_quantile(0.95) * self.estimates.unit
+        return {
+            estimates.domain.names(levels): factor
+            * math.sqrt(estimates.residuals.mean_variance(levels, estimates.variances))
+            for levels in self.tables
+        }
 
     @property
     def tables(self) -> list[Levels]:
@@ -112,8 +112,8 @@ class Publication:
         """Return a table as Arrow: its keys, the unbiased value with its interval, and the whole count where there is
         one.
 
-        Every name is a column, in this order, the last one running fastest: ``table("state", "county")`` has the
-        counties, each beside its state. A list of names does as well.
+        Every name is a key column, and rows are ordered by these columns: ``table("state", "county")`` has a row for
+        each county, with its state. The names may also be passed as one list.
         """
         names = _flat(names)
         estimate = self.estimates.table(names)
@@ -164,7 +164,7 @@ class Publication:
         return write_files(self, folder, format, force=force)
 
     def _sizes(self) -> list[tuple[str, int, float]]:
-        """Return the name, the number of cells and the ± of every table."""
+        """Return the name of every table (its columns joined by ×), its number of cells, and its mean ± in rows."""
         domain = self.estimates.domain
         return [
             (" × ".join(self.names_of(levels)) or "everybody", domain.size(levels), self.errors[domain.names(levels)])
@@ -198,19 +198,20 @@ class Publication:
 
 
 def _plus_minus(error: float) -> str:
-    """Describe a half-width at 95 %; 0 is that of a public total."""
+    """Return a half-width at 95 % as text; 0 is that of a public total."""
     return f"± {two_digits(error)} (95 %)" if error else "± 0 (public)"
 
 
 def _flat(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return names of columns, given one by one or as one list."""
+    """Return the names of columns as a tuple, whether they were passed one by one or as one list."""
     if len(names) == 1 and isinstance(names[0], (list, tuple)):
         return tuple(names[0])
     return tuple(names)
 
 
 def _row_order(domain: Domain, names: Sequence[str], levels: Levels) -> Any:
-    """Return the cells of a table in the order of its names, the last one running fastest; None: as in the domain."""
+    """Return the permutation that sorts the cells of a table by the columns ``names``, the last one running fastest;
+    None if that is the order of the domain."""
     axes = domain.axes(names)
     if axes == sorted(axes):
         return None
@@ -242,7 +243,7 @@ PROMISES = {
     "integer": "whole count, never negative; every table is a margin of one object and public totals are met; biased "
     "near zero, and without an interval: it may differ from the value by more than the ±",
 }
-"""What is promised of each column of a table."""
+"""The guarantee about each column of a published table, for ``publication.json``."""
 _BOUNDED = (
     "the count of bounded rows of the cell lies between them with probability 95 %, for each cell by itself: each "
     "person counts for at most {rows}, and of one with more all rows count, each for less. {known}"
@@ -260,7 +261,7 @@ Writer = Callable[[str], object]
 
 
 def interval_promise(max_rows: int, clipped_share: ClippedShare | None) -> str:
-    """Return what intervals promise where the rows of a person are bounded.
+    """Return what intervals guarantee if at most ``max_rows`` rows of a person count, for ``publication.json``.
 
     >>> interval_promise(4, ClippedShare(0.12, 0.1, 0.15)).split(". ")[1]
     'About 12 % of all rows in the domain are excluded (10 % to 15 %), which is not part of the interval.'
@@ -274,7 +275,7 @@ def interval_promise(max_rows: int, clipped_share: ClippedShare | None) -> str:
 
 
 def file_names(names: list[tuple[str, ...]], format: str) -> list[str]:
-    """Return the name of a file for each table, all different on every file system."""
+    """Return a file name for each table, from the names of its columns; all differ, also without regard to case."""
     result: list[str] = []
     taken = {Path(RECORDS).stem, Path(DESCRIPTION).stem}
     for columns in names:
@@ -337,7 +338,7 @@ def write_files(publication: Publication, folder: str | os.PathLike[str], format
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise InvalidArgument("folder", "a folder", "a path that is no folder", "choose another name") from None
+        raise InvalidArgument("folder", "a folder", "a path that is not a folder", "choose another name") from None
     for name, write in files.items():
         write(str(target / name))
     return [*files]
@@ -370,7 +371,7 @@ def description(publication: Publication, files: list[str]) -> dict[str, Any]:
     tables = []
     for file, levels in zip(files, publication.tables, strict=True):
         columns = domain.names(levels)
-        largest = estimates.residuals.largest_variance(levels, estimates.variances)[0]
+        largest = estimates.residuals.largest_variance(levels, estimates.variances).variance
         mean = publication.errors[columns]
         tables.append(
             {

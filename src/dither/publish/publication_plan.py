@@ -51,7 +51,8 @@ _TOTAL = ("by", "counts")
 
 @dataclass(frozen=True)
 class WantedTable:
-    """A table of a plan: the names of its levels, how much it counts, and the largest error that is good enough."""
+    """A table of a plan as written: the names of its levels, its weight in the objective (None: 1), and the largest
+    half-width that its intervals may have (None: no target)."""
 
     by: tuple[str, ...]
     weight: float | None = None
@@ -86,7 +87,7 @@ def wanted_tables(given: Any) -> list[WantedTable]:
 
 
 def check_repetitions(domain: Domain, tables: Sequence[WantedTable]) -> None:
-    """Refuse a table that is asked for twice, also under other names of its levels."""
+    """Refuse two tables of a plan that have the same levels, even if they are named differently."""
     seen: dict[tuple[int, ...], str] = {}
     for table in tables:
         levels = domain.levels(table.by)
@@ -128,7 +129,7 @@ def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
 
 
 def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
-    """Refuse totals of a column that no table has; ``by`` are the names of the columns of the totals."""
+    """Refuse public totals by a column that is in no table of the plan; ``by`` are the names of their columns."""
     known = [level for attribute in domain.attributes for level in attribute.level_names]
     unknown = [name for name in by if name not in known]
     if unknown:
@@ -139,7 +140,8 @@ def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
 
 
 def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
-    """Return numbers in the order of the names, the last of them changing fastest, in the order of the domain."""
+    """Return counts in the order of the domain's attributes from counts in the order of the names ``by``, the last of
+    which changes fastest."""
     levels = domain.levels(by)
     axes = domain.axes(by)
     if [*axes] == sorted(axes) or np.size(counts) != domain.size(levels):
@@ -149,7 +151,7 @@ def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
 
 
 def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) -> list[Any]:
-    """Return the counts of one level in the order of its keys."""
+    """Return public counts of one level as a list in the order of its keys, from a mapping of keys to numbers."""
     where = f"totals of {' × '.join(by) or 'everybody'}"
     if len(by) != 1:
         fix = "write a list of numbers, the last of the names changing fastest"
@@ -167,7 +169,7 @@ def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) ->
 
 
 def _names(given: Any, where: str) -> tuple[str, ...]:
-    """Return one name or a list of names as a tuple; anything else, and repetitions, are refused.
+    """Return names as a tuple, from one name or a list of names; refuse other values and repetitions.
 
     ``where`` names the argument in errors.
     """
@@ -184,11 +186,10 @@ def _names(given: Any, where: str) -> tuple[str, ...]:
 def guarantee_for(
     card: Card, budget: Guarantee | None, epsilon: float | None, delta: float | None, rho: float | None
 ) -> Guarantee:
-    """Return the guarantee of a release: what the call asks for or, where it says nothing, the budget of the plan.
+    """Return the guarantee of a release: from ``epsilon`` and ``delta``, or from ``rho``, else the plan's ``budget``.
 
-    ``epsilon`` with ``delta``, or ``rho``, are the arguments of the call (None: not given), and ``budget`` is that of
-    the plan (None: it has none). A missing delta is that of the plan or of the card. What the accounts of the card
-    cannot pay is refused.
+    Arguments that are None were not passed; ``budget`` is None if the plan has none. A missing delta is taken from the
+    plan, then from the card. A guarantee in a unit that the accounts of the card do not add up is refused.
 
     >>> guarantee_for(Card("visits", "", {}, delta=1e-9), None, 1, None, None)
     ApproxDP(1, 1e-09)
@@ -221,7 +222,8 @@ def guarantee_for(
 
 
 def _check_kind(card: Card, guarantee: Guarantee) -> None:
-    """Refuse what an account of the card can never pay: one adds up epsilon alone, epsilon and delta, or rho.
+    """Refuse a guarantee in a different unit than the card's accounts, each of which adds up epsilon alone, epsilon and
+    delta, or rho.
 
     The advice in the error uses that rho-zCDP implies ``(rho + 2 sqrt(rho ln(1/delta)), delta)``-DP.
     """
@@ -283,9 +285,12 @@ def whole_note(combinations: int, most: int) -> Note:
 
 @dataclass(frozen=True)
 class ExpectedTable:
-    """A table of a plan: its name, cells, the mean and the largest half-width of its intervals (95 %), and the mean as
-    a share of a cell of average size, where the number of rows is public. ``for_one_row``: both are for one row of
-    ``max_rows``, which is chosen later.
+    """A table of a plan: its name, its number of cells, and the mean (``error``) and largest half-width of its 95 %
+    intervals in rows.
+
+    ``share`` is the mean half-width divided by the size of an average cell, None if the number of rows is not public.
+    ``for_one_row`` says that the half-widths still have to be multiplied by ``max_rows``, which is chosen later.
+    ``target`` is the requested error in words.
 
     >>> print(ExpectedTable("state", 51, 12.34, 12.34, 0.0021))
     state: 51 cells, ± 12 (0.21 % of an average cell)
@@ -323,8 +328,8 @@ class ExpectedTable:
 
 @dataclass(frozen=True)
 class PlanExplanation:
-    """What a plan would publish: the tables with their expected ±, what it costs, and what is left; nothing was read
-    and nothing charged.
+    """The tables that a plan would publish with their expected ±, its cost and the remaining budget. ``refused`` is why
+    a release would be refused, empty if it would not. No rows were read and nothing was charged.
 
     >>> from dither.guarantees import ZCDP
     >>> print(PlanExplanation((ExpectedTable("sex", 2, 3.0, 3.0),), ZCDP(0.5), Remaining(ZCDP(1))))
@@ -360,7 +365,7 @@ class PlanExplanation:
 
 
 def table_lines(tables: Sequence[ExpectedTable]) -> tuple[list[str], list[list[str]]]:
-    """Return a header, and a line for each table; the share of an average cell only where it is known."""
+    """Return a header and the cells of a line for each table; the column "of an average cell" only if it is known."""
     header = ["table", "cells", "expected ± (95 %)"]
     shares = any(table.relative for table in tables)
     lines = [
@@ -493,7 +498,7 @@ class Plan:
 
     @cached_property
     def marginal(self) -> MarginalPlan:
-        """Return this plan for arrays of counts; where the limit is chosen later, for one row of a person."""
+        """Return this plan for arrays of counts; for one row of each person if ``max_rows`` is chosen later."""
         return self._marginal_of(self.counting)
 
     def _marginal_of(self, counting: Counting) -> MarginalPlan:
@@ -516,22 +521,22 @@ class Plan:
     def _notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
         """Return the notes on the plan, with the limit on a person's rows once it is learned."""
         totals = [Note("totals_of_bounded_rows")] if self.totals.tables and self.card.unit is not None else []
-        return (*(item.left_out for item in self.card_columns), *self.counting.notes(learned), *totals)
+        return (*(item.outside_note for item in self.card_columns), *self.counting.notes(learned), *totals)
 
     def _typical_cell(self, mechanism: MarginalMechanism) -> TypicalCell:
-        """Return the cell that a limit is chosen for: of all wanted tables, weighted as the allocation weights them."""
-        residuals, numbers = self.marginal.residuals, np.array([*mechanism.variances.values()])
-        rows = self.marginal.unit**2
+        """Return the typical cell that a limit on a person's rows is chosen for: an average over the plan's tables,
+        weighted as in the allocation."""
+        residuals, in_rows = self.marginal.residuals, self.marginal.unit**2
         return typical_cell(
             [importance(self.domain, spec) for spec in self.specs],
-            [rows * float(residuals.mean_variances(spec.levels, mechanism.variances) @ numbers) for spec in self.specs],
+            [in_rows * residuals.mean_variance(spec.levels, mechanism.variances) for spec in self.specs],
             [self.domain.size(spec.levels) for spec in self.specs],
         )
 
     def _mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
-        """Return the mechanism that measures the tables, for one row of a person where the limit is chosen later.
+        """Return the mechanism that measures the tables; for one row of each person if ``max_rows`` is chosen later.
 
-        It is refused if it could not be built for some limit that may be chosen.
+        In that case the plan is refused unless a mechanism could be built for every limit that may be chosen.
         """
         tables = self.counting.split(guarantee).tables
         if self.counting.is_automatic:
@@ -561,13 +566,12 @@ class Plan:
         budget = self.guarantee(epsilon, delta, rho)
         mechanism, automatic = self._mechanism(budget), self.counting.is_automatic
         accounts, residuals, z = self.table.accounts, self.marginal.residuals, normal_quantile(0.95)
-        numbers = np.array([*mechanism.variances.values()])
         tables = []
         for wanted, spec in zip(self.wanted, self.specs, strict=True):
             cells = self.domain.size(spec.levels)
-            mean = float(residuals.mean_variances(spec.levels, mechanism.variances) @ numbers)
-            largest = residuals.largest_variance(spec.levels, mechanism.variances)[0]
-            error, most = (z * self.marginal.unit * float(np.sqrt(variance)) for variance in (mean, largest))
+            mean = residuals.mean_variance(spec.levels, mechanism.variances)
+            largest = residuals.largest_variance(spec.levels, mechanism.variances).variance
+            error, most = (z * self.marginal.unit * math.sqrt(variance) for variance in (mean, largest))
             share = None if self.rows is None or automatic else error * cells / self.rows
             target = "" if wanted.error is None else f"; wanted: {wanted.error}"
             tables.append(ExpectedTable(wanted.name, cells, error, most, share, target, automatic))
@@ -600,10 +604,10 @@ class Plan:
     ) -> Publication:
         """Charge, count, add noise, record, and publish.
 
-        The same plan for the same cost, its tables in any order, gives what was recorded, for free; ``again=True``, or
-        another ``key``, releases anew and pays anew. Where a ``key`` is given, it alone decides. ``epsilon`` with
-        ``delta``, or ``rho``, are what it costs, by default the budget of the plan; ``analyst`` is who asks, where
-        analysts have accounts.
+        Repeating a release of this plan at this cost returns the recorded publication for free; ``again=True``, or a
+        different ``key``, makes and charges a new release. With a ``key``, the key alone identifies the release.
+        ``epsilon`` with ``delta``, or ``rho``, is the cost, by default the budget of the plan; ``analyst`` names the
+        asking analyst, where analysts have accounts.
         """
         budget, counting = self.guarantee(epsilon, delta, rho), self.counting
         first = self._mechanism(budget)
@@ -611,9 +615,10 @@ class Plan:
         left_for_tables = counting.split(budget).tables
 
         def compute(limited: Counting, counts: Mapping[Levels, Integers]) -> bytes:
-            """Measure the counts, under a mechanism planned anew if the limit was learned, and encode the result."""
-            same = limited.limits == counting.limits
-            mechanism = first if same else self._marginal_of(limited).mechanism(left_for_tables)
+            """Measure the counts and encode the result; if the limit was chosen from data, by a new mechanism for
+            it."""
+            is_planned = limited.limits == counting.limits
+            mechanism = first if is_planned else self._marginal_of(limited).mechanism(left_for_tables)
             return encode_parts(mechanism.release(counts), mechanism.multipliers, mechanism.variances)
 
         recorded = counting.release(
@@ -664,7 +669,7 @@ class Plan:
                 "levels": [*item.attribute.level_names],
                 "keys": [len(keys) for keys in item.attribute.keys],
                 "value": show(item.expression),
-                "rows outside": str(item.left_out),
+                "rows outside": str(item.outside_note),
             }
             for item in self.card_columns
         ]
@@ -738,8 +743,9 @@ def _used(
 ) -> list[CardColumn]:
     """Return the attributes of the tables, in the order in which the tables name them.
 
-    ``columns``, ``nested`` and ``lookups`` are the sections of the plan by name. Names that are unknown, or that two
-    sections explain, are refused; sections of columns that no table has are checked all the same.
+    ``columns``, ``nested`` and ``lookups`` are the sections of the plan by name. Refused are unknown names, and levels
+    that two sections define. Sections of columns that are in no table are checked, too, so that a mistake in them
+    shows.
     """
     for name in lookups:
         if name not in nested:
@@ -761,7 +767,7 @@ def _used(
             fix = closest(name, known) + ", or say what it is under columns"
             raise InvalidArgument("tables", "columns of the plan or of the card", repr(clip(name)), fix)
     for name in columns:
-        if name not in names:  # a mistake in its name or its section would otherwise stay unseen
+        if name not in names:
             reader.column(name, columns[name])
     result = []
     for is_level, name in dict.fromkeys((name in level_of, level_of.get(name, name)) for name in names):

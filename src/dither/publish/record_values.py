@@ -1,7 +1,7 @@
-"""What the codes of synthetic records stand for: keys as they are, bins as numbers, dates or times inside them.
+"""The values of synthetic records from their codes: keys as they are; for bins, numbers, dates or times inside them.
 
-A key comes back as itself, NULL as NULL, and the key of other values as that key. The other values of a column in bins
-are numbers outside all bins, of which nothing is known: they come back as NULL.
+A key becomes itself, NULL becomes NULL, and the key of other values that key. For a column in bins, the other values
+are numbers outside all bins, of which nothing is known: they become NULL.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, eq=False)
 class RecordColumn:
-    """The values of one attribute in records: use :func:`record_columns`.
+    """The values of one attribute in records; made by :func:`record_columns`.
 
-    Bins hold numbers on a scale: whole numbers and numbers as they are, dates in days and times in microseconds since
-    1970.
+    The values in bins are numbers on a *scale*: integers and real numbers as they are, dates in days since 1970, and
+    timestamps in microseconds since 1970.
 
     >>> column, = record_columns(Domain([Attribute.binned("age", [0, 18, 65], null=True)]))
     >>> column.type, column.low, column.high, column.values_at(1, 30)
@@ -52,7 +52,9 @@ class RecordColumn:
         attribute = self.attribute
         if self.low is not None:
             return {attribute.level_names[-1]: self.type}
-        return {name: _type_of(keys) for name, keys in zip(attribute.level_names, attribute.keys, strict=True)}
+        return {
+            name: type_of_arrow(keys.type) for name, keys in zip(attribute.level_names, attribute.keys, strict=True)
+        }
 
     @property
     def whole(self) -> bool:
@@ -60,10 +62,10 @@ class RecordColumn:
         return self.type != "number"
 
     def values_at(self, code: int, number: float | None = None) -> dict[str, Value]:
-        """Return the value of every level for a code, and in a bin for a number inside it."""
+        """Return the value of each level, by name, for a code and, if it is that of a bin, a number inside the bin."""
         attribute = self.attribute
         if self.low is not None:
-            value = None if number is None or code >= len(self.low) else _from_scale(number, self.type)
+            value = None if number is None or code >= len(self.low) else _value_on_scale(number, self.type)
             return {attribute.level_names[-1]: value}
         depth = len(attribute.level_names)
         return {
@@ -72,7 +74,7 @@ class RecordColumn:
         }
 
     def label(self, code: int) -> str:
-        """Return a code in words: its key, the one value of its bin, or the first and the last.
+        """Return the label of a code: its key, the only value of its bin, or the bin's first and last values.
 
         >>> column, = record_columns(Domain([Attribute.binned("age", [0, 1, 18], null=True)]))
         >>> [column.label(code) for code in range(3)]
@@ -81,11 +83,12 @@ class RecordColumn:
         key = self.attribute.keys[-1][code].as_py()
         if self.low is None or self.high is None or code >= len(self.low) or not self.whole:
             return "NULL" if key is None else str(key)
-        first, last = (_from_scale(end[code], self.type) for end in (self.low, self.high))
+        first, last = (_value_on_scale(end[code], self.type) for end in (self.low, self.high))
         return str(first) if first == last else f"{first} to {last}"
 
     def numbers(self, codes: Integers, uniform: NDArray[np.float64]) -> NDArray[Any] | None:
-        """Return a number inside the bin of each record, from uniform ones; None where the attribute has keys."""
+        """Return a number inside the bin of each record, from ``uniform`` numbers in [0, 1); None if the attribute has
+        keys."""
         if self.low is None or self.high is None:
             return None
         places = np.minimum(codes, len(self.low) - 1)
@@ -113,11 +116,11 @@ def record_columns(
     periods: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[date, date]] | None = None,
 ) -> list[RecordColumn]:
-    """Return the columns of a domain's records.
+    """Return the columns of the records of a domain.
 
-    ``types`` are those of attributes in bins: whole numbers where all edges are, and numbers elsewhere, unless stated.
-    ``periods`` are those that begin with the keys of attributes: records have days or moments inside them, and between
-    the ``bounds``, where these are stated.
+    ``types`` has types of attributes in bins; by default integers if all edges are whole, else real numbers.
+    ``periods`` names attributes whose keys are the starts of periods such as months: records get days or times inside
+    the period, and within the attribute's ``bounds`` if these are stated.
     """
     columns = []
     for attribute in domain.attributes:
@@ -128,7 +131,7 @@ def record_columns(
             )
             continue
         if attribute.edges is None:
-            columns.append(RecordColumn(attribute, _type_of(attribute.keys[-1])))
+            columns.append(RecordColumn(attribute, type_of_arrow(attribute.keys[-1].type)))
             continue
         type: Type = stated or ("integer" if all(edge == int(edge) for edge in attribute.edges) else "number")
         edges = np.array(attribute.edges)
@@ -152,7 +155,7 @@ def _period_column(attribute: Attribute, period: str, bounds: tuple[date, date] 
 
     Periods are cut at the ``bounds``; one that lies beyond them stays whole, since records may still have its key.
     """
-    type = _type_of(attribute.keys[-1])
+    type = type_of_arrow(attribute.keys[-1].type)
     factor = 86_400_000_000 if type == "timestamp" else 1
     listed = len(attribute.keys[-1]) - attribute.null - (attribute.other is not None)
     starts = attribute.keys[-1].to_pylist()[:listed]
@@ -168,7 +171,7 @@ def _period_column(attribute: Attribute, period: str, bounds: tuple[date, date] 
 
 
 def _following(start: Any, period: str) -> Any:
-    """Return the first day or moment of the period after the one that begins with ``start``.
+    """Return the start of the next period after the one that begins at ``start``.
 
     >>> _following(date(2024, 11, 1), "quarter"), _following(date(2024, 2, 26), "week")
     (datetime.date(2025, 2, 1), datetime.date(2024, 3, 4))
@@ -181,7 +184,7 @@ def _following(start: Any, period: str) -> Any:
 
 
 def inside(low: NDArray[Any], high: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
-    """Return numbers from ``low`` to ``high``, both included, evenly spread as ``uniform`` ones are from 0 to 1."""
+    """Return numbers uniform between ``low`` and ``high``, both included, from ``uniform`` numbers in [0, 1)."""
     if low.dtype.kind == "i":
         steps = np.floor(uniform * (high - low + 1)).astype(np.int64)
         return np.asarray(np.clip(low + steps, low, high))
@@ -189,7 +192,7 @@ def inside(low: NDArray[Any], high: NDArray[Any], uniform: NDArray[np.float64]) 
 
 
 def on_scale(value: Value) -> Fraction:
-    """Return a constant on the scale of bins: its number, or its days since 1970, of a moment with a fraction.
+    """Return a constant as a number: days since 1970 for dates and, with a fraction, for timestamps.
 
     >>> on_scale(date(1970, 1, 3)), on_scale(1.5)
     (Fraction(2, 1), Fraction(3, 2))
@@ -202,8 +205,9 @@ def on_scale(value: Value) -> Fraction:
     return Fraction(value)
 
 
-def _from_scale(number: float, type: Type) -> Value:
-    """Return a value of a type from its number: dates count days, timestamps microseconds, both from 1970."""
+def _value_on_scale(number: float, type: Type) -> Value:
+    """Return the value of a type with this number on the scale of bins: days or microseconds since 1970 for dates and
+    timestamps."""
     if type == "date":
         return _EPOCH.date() + timedelta(days=int(number))
     if type == "timestamp":
@@ -211,8 +215,12 @@ def _from_scale(number: float, type: Type) -> Value:
     return float(number) if type == "number" else int(number)
 
 
-def _type_of(keys: Any) -> Type:
-    """Return the type of an Arrow array of keys."""
+def type_of_arrow(arrow_type: Any) -> Type:
+    """Return the column type that values of an Arrow type have; text for types that have no counterpart.
+
+    >>> type_of_arrow(pa.int32()), type_of_arrow(pa.string())
+    ('integer', 'text')
+    """
     types: list[tuple[Any, Type]] = [
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),
@@ -220,4 +228,4 @@ def _type_of(keys: Any) -> Type:
         (pa.types.is_date, "date"),
         (pa.types.is_timestamp, "timestamp"),
     ]
-    return next((type for matches, type in types if matches(keys.type)), "text")
+    return next((type for matches, type in types if matches(arrow_type)), "text")

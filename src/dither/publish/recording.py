@@ -1,4 +1,4 @@
-"""Noisy contrasts as the bytes that a ledger records: compact, versioned, and without anything that could run.
+"""The bytes that a ledger records of a publication or a synthesis: compact, versioned, and free of executable code.
 
 Contrasts are whole numbers divided by a public power of two, their multiplier. Their bytes are sorted by significance
 before they are compressed: most of the upper ones are alike. Everything that is published follows from these bytes and
@@ -39,7 +39,7 @@ _LARGEST = float((1 << 63) - 1024)  # the largest double that 64 bits hold as a 
 
 
 class RecordedParts(NamedTuple):
-    """Noisy contrasts of residuals, and their variances."""
+    """The noisy contrasts of each residual, and the variance of their noise."""
 
     parts: dict[Levels, Floats]
     variances: dict[Levels, float]
@@ -58,16 +58,14 @@ def encode_parts(
     for levels, values in parts.items():
         multiplier = multipliers[levels]
         steps = np.clip(np.rint(np.ravel(values) * multiplier), -_LARGEST, _LARGEST).astype("<i8")
-        planes = np.ascontiguousarray(_zigzag(steps).view(np.uint8).reshape(-1, 8).T)
-        items.append([list(levels), multiplier, variances[levels], zlib.compress(planes.tobytes(), 6)])
+        items.append([list(levels), multiplier, variances[levels], _packed([_zigzag(steps)], "<u8")])
     return encode({"is": _KIND, "version": VERSION, "parts": items})
 
 
 def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> RecordedParts:
-    """Return the noisy contrasts in bytes that were recorded, refused where they are not of these shapes.
+    """Return the noisy contrasts and their variances from the bytes of :func:`encode_parts`.
 
-    ``shapes`` has the shape of the contrasts of each residual that must be there. The result has the contrasts and the
-    variance of the noise of each.
+    ``shapes`` has the shape of the contrasts of each expected residual; records with others are refused.
     """
     content = decode(stored)
     result = RecordedParts({}, {})
@@ -76,10 +74,8 @@ def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> Rec
             raise ValueError("another kind or version")
         for names, multiplier, variance, compressed in content["parts"]:
             levels = tuple(names)
-            size = int(np.prod(shapes[levels], dtype=np.int64))
-            planes = np.frombuffer(_decompressed(compressed, 8 * size), dtype=np.uint8).reshape(8, size)
-            steps = _unzigzag(np.ascontiguousarray(planes.T).view("<u8").ravel())
-            result.parts[levels] = steps.reshape(shapes[levels]) / multiplier
+            codes = _unpacked(compressed, "<u8", int(np.prod(shapes[levels], dtype=np.int64)))
+            result.parts[levels] = _unzigzag(codes).reshape(shapes[levels]) / multiplier
             result.variances[levels] = float(variance)
         if result.parts.keys() != shapes.keys():
             raise ValueError("other parts")
@@ -92,17 +88,18 @@ def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> Rec
 
 
 def _zigzag(steps: Any) -> Any:
-    """Return whole numbers of both signs as unsigned ones that are small where those are."""
+    """Return the zigzag codes of 64-bit integers: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4."""
     return ((steps << 1) ^ (steps >> 63)).view("<u8")
 
 
 def _unzigzag(codes: Any) -> Any:
-    """Return the signed numbers of zigzag codes: 0, 1, 2, 3, 4 stand for 0, -1, 1, -2, 2."""
+    """Return the integers of zigzag codes: 0, 1, 2, 3, 4 become 0, -1, 1, -2, 2."""
     return (codes >> np.uint64(1)).astype(np.int64) ^ -(codes & np.uint64(1)).astype(np.int64)
 
 
 def _decompressed(data: bytes, size: int) -> bytes:
-    """Decompress to exactly ``size`` bytes; data that claim another size are refused before they fill the memory."""
+    """Return zlib-compressed data decompressed to exactly ``size`` bytes; refuse any other size, without allocating
+    more than ``size`` bytes."""
     machine = zlib.decompressobj()
     result = machine.decompress(data, size)
     if len(result) != size or (not machine.eof and machine.decompress(machine.unconsumed_tail, 1)):
@@ -133,23 +130,24 @@ def encode_synthesis(rounds: Sequence[Round], laws: CliqueLaws) -> bytes:
 def decode_synthesis(
     stored: bytes, sizes: tuple[int, ...], possible: Callable[[Sequence[Round]], Mapping[Clique, Flags]]
 ) -> tuple[tuple[Round, ...], CliqueLaws]:
-    """Decode the measurements and the law of a synthesis over a domain of these sizes.
+    """Return the measurements and the distribution of records of a synthesis, from the bytes of
+    :func:`encode_synthesis`.
 
-    ``sizes`` has the number of keys of each attribute. ``possible`` returns which cells of some tables are possible,
-    given the measurements. The result is the rounds of measurements, and the law of the records by cliques.
+    ``sizes`` has the number of keys of each attribute; records with others are refused. ``possible`` returns which
+    cells of some tables are possible, given the measurements.
     """
     content = decode(stored)
     try:
         if content["is"] != _SYNTHESIS or content["version"] != VERSION or tuple(content["sizes"]) != sizes:
             raise ValueError("another kind, version or domain")
         tables = [tuple(table) for table, _ in content["rounds"]]
-        counts = _unpacked(content["counts"], "<i8", tables, sizes)
+        counts = _unpacked_tables(content["counts"], "<i8", tables, sizes)
         rounds = tuple(
             Round(table, float(sigma), values.astype(np.int64))
             for table, (_, sigma), values in zip(tables, content["rounds"], counts, strict=True)
         )
         tree = JunctionTree(tuple(map(tuple, content["cliques"])), tuple(content["parents"]))
-        laws = _unpacked(content["laws"], "<f4", tree.cliques, sizes)
+        laws = _unpacked_tables(content["laws"], "<f4", tree.cliques, sizes)
         expected = [law.astype(np.float64) for law in laws]
         return rounds, CliqueLaws(
             sizes, tree, possible_cells(sizes, tree, possible(rounds)), expected, float(content["total"])
@@ -162,20 +160,27 @@ def decode_synthesis(
 
 
 def _packed(arrays: Sequence[Any], kind: str) -> bytes:
-    """Compress numbers one byte plane after another."""
+    """Return the numbers of all arrays, as NumPy type ``kind``, compressed by zlib with all first bytes before all
+    second ones and so on: bytes of one significance are alike, and compress well together."""
     numbers = np.concatenate([np.ravel(array).astype(kind) for array in arrays])
     planes = numbers.view(np.uint8).reshape(len(numbers), -1).T
     return zlib.compress(np.ascontiguousarray(planes).tobytes(), 6)
 
 
-def _unpacked(data: bytes, kind: str, tables: Sequence[Clique], sizes: Sequence[int]) -> Iterator[Any]:
-    """Yield the tables of numbers that are stored one after another in compressed byte planes.
+def _unpacked(data: bytes, kind: str, size: int) -> Any:
+    """Return the ``size`` numbers of NumPy type ``kind`` that :func:`_packed` compressed."""
+    width = np.dtype(kind).itemsize
+    planes = np.frombuffer(_decompressed(data, width * size), dtype=np.uint8).reshape(width, size)
+    return np.ascontiguousarray(planes.T).view(kind).ravel()
+
+
+def _unpacked_tables(data: bytes, kind: str, tables: Sequence[Clique], sizes: Sequence[int]) -> Iterator[Any]:
+    """Yield the arrays that :func:`_packed` compressed, one for each table.
 
     ``kind`` is the NumPy type of a number, ``tables`` are the attributes of each table, and ``sizes`` has the number of
     keys of each attribute, which gives the shapes.
     """
     counts = [cells(table, sizes) for table in tables]
-    planes = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(-1, sum(counts))
-    numbers = np.ascontiguousarray(planes.T).view(kind).ravel()
+    numbers = _unpacked(data, kind, sum(counts))
     for table, part in zip(tables, np.split(numbers, np.cumsum(counts)[:-1]), strict=True):
         yield part.reshape([sizes[attribute] for attribute in table])

@@ -49,7 +49,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class _Halving:
-    """The segments of one depth of the halving, and how those of the next depth come from them."""
+    """One step of halving families of siblings: its segments, and how they are divided into those of the next step."""
 
     segments: int
     divided: Integers
@@ -73,20 +73,20 @@ class _Halving:
     single: Integers
     """The segments of one child."""
     child: Integers
-    """The place of that child."""
+    """The index of that child in the level."""
     left: Integers
     right: Integers
     divisor: Integers
     """The sizes of the parts of each divided segment, and their greatest common divisor."""
     position: Integers
-    """Where the contrast of each divided segment stands among all contrasts."""
+    """The index of each divided segment's contrast among all contrasts of the level."""
 
 
 class Contrasts:
-    """The contrasts of one level: among the children of each place of the level above."""
+    """The contrasts of one level of an attribute: differences among the children of each key of the level above."""
 
     def __init__(self, children: Integers) -> None:
-        """Derive the contrasts from the number of ``children`` of each place of the level above.
+        """Derive the contrasts from the number of ``children`` of each key of the level above.
 
         Families are halved until single children are left. A contrast is the difference between the two halves of a
         segment of siblings: a family of k has k - 1 of them.
@@ -109,7 +109,7 @@ class Contrasts:
             size = np.concatenate([left, right])
             family = np.concatenate([family[divided], family[divided]])
         self.groups, positions = _grouped(np.concatenate(segment_kinds))
-        """Slices of the contrasts that have one scale, with its square: the squared length times 1 - 1/k."""
+        """Slices of contrasts with the same scale of noise; see :class:`ContrastGroup`."""
         self._halvings: list[_Halving] = []
         done = 0
         for count, divided, single, child, left, right in halvings:
@@ -121,11 +121,15 @@ class Contrasts:
 
     @property
     def largest_coefficient(self) -> int:
-        """Return the largest coefficient of any contrast."""
+        """Return the largest absolute coefficient of a count in any contrast."""
         return max((int((item.left // item.divisor).max(initial=1)) for item in self._halvings), default=1)
 
     def of(self, counts: Numbers) -> Numbers:
-        """Return the contrasts of an array whose first axis is the level; whole numbers are modulo 2^64."""
+        """Return the contrasts of counts along their first axis, which has the keys of the level.
+
+        The contrast of segments with a and b children is ``(b * sum(left) - a * sum(right)) / gcd(a, b)``. Integers are
+        computed modulo 2^64.
+        """
         result = np.empty((self.size, *counts.shape[1:]), dtype=counts.dtype)
         below = counts[:0]
         for item in reversed(self._halvings):
@@ -140,7 +144,8 @@ class Contrasts:
         return result
 
     def expand(self, parents: Floats, contrasts: Floats | None) -> Floats:
-        """Return the counts of a level from their sums in the level above and their contrasts (None: zeros)."""
+        """Return the counts of a level from the counts ``parents`` of the level above and the contrasts (None: all 0);
+        the inverse of :meth:`of`."""
         means = parents / _column(np.maximum(self.children, 1), parents)
         if contrasts is None:
             return np.asarray(np.repeat(means, self.children, axis=0))
@@ -156,16 +161,24 @@ class Contrasts:
 
 
 def _column(factors: Numbers, like: Numbers) -> Numbers:
-    """Return one factor for each entry of the first axis."""
+    """Return ``factors``, one for each entry of the first axis of ``like``, in a shape that broadcasts against it."""
     return factors.reshape(-1, *[1] * (like.ndim - 1))
 
 
-def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], ...], Integers]:
-    """Group contrasts that have one scale, so that each group is a slice.
+class ContrastGroup(NamedTuple):
+    """The contrasts from ``start`` to before ``stop``, whose noise has one scale: ``square`` is the square of that
+    scale where ``v_A`` is 1, the squared length of a contrast times ``1 - 1/k``."""
+
+    start: int
+    stop: int
+    square: Fraction
+
+
+def _grouped(segment_kinds: Integers) -> tuple[tuple[ContrastGroup, ...], Integers]:
+    """Return groups of contrasts with the same scale, each a slice, and the index of each contrast in that order.
 
     ``segment_kinds`` has a row for each contrast: the sizes of its segment and of its whole family, which determine the
-    scale. The result is the groups, as triples (start, stop, square of the scale), and the index of each contrast. The
-    contrast of halves a and b of a family of k has the square ``a b (a + b) / gcd(a, b)^2 * (1 - 1/k)``.
+    scale. The contrast of halves a and b in a family of k has the square ``a b (a + b) / gcd(a, b)^2 * (1 - 1/k)``.
     """
     if not len(segment_kinds):
         return (), np.zeros(0, dtype=np.int64)
@@ -181,18 +194,18 @@ def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], 
         left, right = (whole + 1) // 2, whole // 2
         divisor = int(np.gcd(left, right))
         square = Fraction(left * right * whole, divisor * divisor) * Fraction(family - 1, family)
-        groups.append((stop - count, stop, square))
+        groups.append(ContrastGroup(stop - count, stop, square))
     return tuple(groups), positions
 
 
 def margins(tables: Iterable[Levels]) -> list[Levels]:
-    """Return all combinations of levels that are margins of one of the tables, the coarsest first."""
+    """Return the levels of all tables that are margins of at least one of ``tables``, the coarsest first."""
     return sorted({below for table in tables for below in itertools.product(*(range(top + 1) for top in table))})
 
 
 @dataclass(frozen=True, eq=False)
 class AttributeResiduals:
-    """The contrasts of all levels of one attribute, and their shares of the variance of cells and sums."""
+    """The contrasts of all levels of one attribute, and their coefficients in the variance of cells and sums."""
 
     attribute: Attribute
 
@@ -202,8 +215,11 @@ class AttributeResiduals:
         return tuple(Contrasts(children) for children in self.attribute.children)
 
     def variance_classes(self, level: int) -> tuple[Floats, Integers]:
-        """Return each level's share of the variance of a key's count: the distinct rows of shares, and the row of each
-        key.
+        """Return the coefficients of the levels' variances in the variance of a key's count, as the distinct rows of
+        coefficients (one for each level from 0 to ``level``) and the index of each key's row.
+
+        The coefficient of level l is ``(1 - 1/k_l)^2 / (k_{l+1} ... k_t)^2``, of level 0 ``1 / (k_1 ... k_t)^2``; see
+        the module.
 
         >>> AttributeResiduals(Attribute.flat("sex", ["f", "m"])).variance_classes(1)
         (array([[0.25, 0.25]]), array([0, 0]))
@@ -218,7 +234,7 @@ class AttributeResiduals:
         return {0: (np.ones((1, 1)), np.zeros(1, dtype=np.int64))}
 
     def _find_classes(self, level: int) -> tuple[Floats, Integers]:
-        """Derive the variance classes of a level from those of the level above.
+        """Return :meth:`variance_classes` of a level, derived from those of the level above.
 
         Siblings have one class, and so have the children of keys of one class with equally many children.
         """
@@ -230,17 +246,16 @@ class AttributeResiduals:
         return rows, kind_of[parents]
 
     def mean_shares(self, level: int) -> Floats:
-        """Return the mean over the keys of a level of their shares of the variance."""
+        """Return the mean, over the keys of a level, of their rows of :meth:`variance_classes`."""
         rows, which = self.variance_classes(level)
         return np.asarray(np.bincount(which, minlength=len(rows)) @ rows / len(which))
 
     def squared_weights(self, weights: Floats, level: int) -> Iterator[Floats]:
-        """Split the variance of a weighted sum over the keys of a level among this level and those above it.
+        """Return, for each level from 0 to ``level``, weights whose sum of squares is the coefficient of that level's
+        ``v_A`` in the variance of a weighted sum over the keys of ``level``.
 
-        For each level from 0 on, weights are yielded whose sum of squares is the share of a contrast's variance 1 at
-        that level. The weights of the sum are along the first axis.
-
-        The weights of the sum are along the first axis.
+        ``weights`` has the weights of the sum along its first axis. At each level, the weights of siblings are divided
+        into their mean, which goes to the level above, and the deviations from it, times ``sqrt(1 - 1/k)``.
         """
         by_level = []
         for depth in range(level, 0, -1):
@@ -254,9 +269,16 @@ class AttributeResiduals:
         return reversed(by_level)
 
 
+class LargestVariance(NamedTuple):
+    """The largest variance of a table's cells, and the coefficient of each residual's ``v_A`` in it."""
+
+    variance: float
+    coefficients: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """The residuals of a domain.
+    """The residuals of all tables over a domain; each is the array of contrasts of one combination of levels.
 
     >>> from dither.publish.domain import Attribute
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s", "w"])]))
@@ -277,7 +299,7 @@ class Residuals:
         return tuple(AttributeResiduals(attribute) for attribute in self.domain.attributes)
 
     def shape(self, levels: Levels) -> tuple[int, ...]:
-        """Return the number of contrasts of a residual along each attribute; 1 along those that it does not have."""
+        """Return the number of contrasts of a residual along each attribute; 1 along attributes at level 0."""
         pairs = zip(self.attributes, levels, strict=True)
         return tuple(item.contrasts[level - 1].size if level else 1 for item, level in pairs)
 
@@ -297,9 +319,10 @@ class Residuals:
     def table(
         self, table: Levels, parts: Callable[[Levels], Floats | None], keep: Mapping[int, int] | None = None
     ) -> Floats:
-        """Return the counts of a table from its residuals; None instead of a residual means that it is zero.
+        """Return the counts of a table from its residuals.
 
-        Along the attributes in ``keep`` the result stays the contrasts of the level given there.
+        ``parts`` returns the residual of some levels, None for zeros. ``keep`` maps attributes to a level: along their
+        axes, the result has the contrasts of that level instead of counts.
         """
         kept = keep or {}
         choices = [[kept[i]] if i in kept else range(top + 1) for i, top in enumerate(table)]
@@ -344,9 +367,10 @@ class Residuals:
         return result
 
     def groups(self, levels: Levels) -> Iterator[tuple[tuple[slice, ...], Fraction]]:
-        """Yield blocks of a residual whose noise has one scale, with the square of the scale where ``v_A`` is 1."""
+        """Yield the blocks of a residual whose noise has one scale, as slices along each attribute, each with the
+        square of that scale where ``v_A`` is 1 (a product of :attr:`ContrastGroup.square`)."""
         options = [
-            self.attributes[axis].contrasts[level - 1].groups if level else ((0, 1, Fraction(1)),)
+            self.attributes[axis].contrasts[level - 1].groups if level else (ContrastGroup(0, 1, Fraction(1)),)
             for axis, level in enumerate(levels)
         ]
         for choice in itertools.product(*options):
@@ -355,11 +379,15 @@ class Residuals:
                 square *= factor
             yield tuple(slice(start, stop) for start, stop, _ in choice), square
 
-    def mean_variances(self, table: Levels, parts: Iterable[Levels]) -> Floats:
-        """Return the mean, over a table's cells, of each residual's share of the variance; 0 for residuals that it does
-        not have."""
+    def mean_coefficients(self, table: Levels, parts: Iterable[Levels]) -> Floats:
+        """Return the coefficient of each residual's ``v_A`` in the mean variance of a table's cells; 0 for residuals
+        that the table does not depend on."""
         means = [item.mean_shares(top) for item, top in zip(self.attributes, table, strict=True)]
         return np.array([_product(means, table, levels) for levels in parts])
+
+    def mean_variance(self, table: Levels, parts: Mapping[Levels, float]) -> float:
+        """Return the mean variance of a table's cells, from ``v_A`` of each residual in ``parts``."""
+        return float(self.mean_coefficients(table, parts) @ np.array([*parts.values()]))
 
     def variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
         """Return the variance of every cell of a table, from ``v_A`` of each residual."""
@@ -367,17 +395,18 @@ class Residuals:
         result = self._class_variances(table, parts)
         return np.asarray(result[np.ix_(*(which for _, which in classes))])
 
-    def largest_variance(self, table: Levels, parts: Mapping[Levels, float]) -> tuple[float, Floats]:
-        """Return the largest variance of a cell, and the factor of each residual's ``v_A`` in it."""
+    def largest_variance(self, table: Levels, parts: Mapping[Levels, float]) -> LargestVariance:
+        """Return the largest variance of a table's cells, from ``v_A`` of each residual in ``parts``."""
         variances = self._class_variances(table, parts)
         place = np.unravel_index(int(np.argmax(variances)), variances.shape)
         rows = [
             item.variance_classes(top)[0][int(i)] for item, top, i in zip(self.attributes, table, place, strict=True)
         ]
-        return float(variances[place]), np.array([_product(rows, table, levels) for levels in parts])
+        return LargestVariance(float(variances[place]), np.array([_product(rows, table, levels) for levels in parts]))
 
     def _class_variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
-        """Return the variance of the cells in each combination of the attributes' variance classes."""
+        """Return the variance of a table's cells, with one entry for each combination of the attributes' variance
+        classes instead of each cell."""
         rates = np.zeros([top + 1 for top in table])
         for levels in itertools.product(*(range(top + 1) for top in table)):
             rates[levels] = parts.get(levels, 0.0)
@@ -388,7 +417,7 @@ class Residuals:
         return result
 
     def variance_of_sum(self, table: Levels, weights: Floats, parts: Mapping[Levels, float]) -> float:
-        """Return the variance of a weighted sum of the cells of a table."""
+        """Return the variance of a weighted sum of the cells of a table, from ``v_A`` of each residual in ``parts``."""
         state: dict[Levels, Floats] = {(): weights}
         for axis, top in enumerate(table):
             state = {
@@ -400,7 +429,8 @@ class Residuals:
 
 
 def margin(domain: Domain, counts: Numbers, table: Levels, levels: Levels) -> Numbers:
-    """Sum the counts of a table to those of a margin of it; whole numbers are added modulo 2^64."""
+    """Return the counts of the margin ``levels`` of a table, from the ``counts`` of the table; integers are added
+    modulo 2^64."""
     result = counts
     for axis in np.argsort([-size for size in counts.shape]).tolist():
         fine, coarse = table[axis], levels[axis]
@@ -414,17 +444,17 @@ def margin(domain: Domain, counts: Numbers, table: Levels, levels: Levels) -> Nu
 
 
 def _segment_sums(values: Numbers, sizes: Integers) -> Numbers:
-    """Return sums over segments of the first axis; every segment has at least one entry."""
+    """Return the sums of consecutive segments along the first axis, whose ``sizes`` are at least 1."""
     return np.asarray(np.add.reduceat(values, np.cumsum(sizes) - sizes, axis=0))
 
 
 def _along(axis: int, values: Numbers, function: Callable[[Numbers], Numbers]) -> Numbers:
-    """Apply a function to the first axis of an array whose given axis was moved there."""
+    """Apply a function of the first axis along the given axis of an array."""
     return np.moveaxis(function(np.ascontiguousarray(np.moveaxis(values, axis, 0))), 0, axis)
 
 
 def _product(rows: list[Floats], table: Levels, levels: Levels) -> float:
-    """Return the product of one entry of each row; 0 where the levels are no margin of the table."""
+    """Return the product over attributes of ``rows[i][levels[i]]``; 0 if ``levels`` is not a margin of the table."""
     if any(level > top for level, top in zip(levels, table, strict=True)):
         return 0.0
     return float(np.prod([row[level] for row, level in zip(rows, levels, strict=True)]))
@@ -443,14 +473,15 @@ class TableEstimate:
     standard_error: Floats
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the limits of an interval that contains the exact count with this probability, for each cell."""
+        """Return the lower and upper limits of each cell's interval, which contains the exact count with this
+        probability."""
         width = normal_quantile(confidence) * self.standard_error
         return self.value - width, self.value + width
 
 
 @dataclass(frozen=True)
 class SumEstimate:
-    """A sum of cells.
+    """The estimate of a weighted sum of cells, in rows, with its standard error.
 
     >>> SumEstimate(10.0, 2.0).interval(0.95)[1] < 14
     True
@@ -473,7 +504,7 @@ class SumEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates from noisy contrasts.
+    """Unbiased estimates of tables, and of sums of their cells, from noisy contrasts.
 
     >>> from dither.publish import Attribute, Domain
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
@@ -490,9 +521,9 @@ class Estimates:
     parts: Mapping[Levels, Floats]
     """The contrasts of each residual: with noise, or public."""
     variances: Mapping[Levels, float]
-    """The variance ``v_A`` of each residual; one that is not here is exact."""
+    """The variance ``v_A`` of each residual, in squared units of the counts; a missing residual is exact."""
     unit: float = 1.0
-    """What 1 in the counts is worth."""
+    """The value of 1 in the counts, in rows."""
 
     @property
     def domain(self) -> Domain:
@@ -508,16 +539,15 @@ class Estimates:
         return TableEstimate(self.domain.names(levels), values, errors)
 
     def values(self, levels: Levels) -> Floats:
-        """Return the values of a table by its levels; residuals that were not measured count as zero."""
+        """Return the estimated counts of a table in rows; residuals that were not measured are taken as 0."""
         if not any(contains(table, levels) for table in self.tables):
             self.domain.check_size(levels)
         values = self.residuals.table(levels, self.parts.get)
         return values * self.unit if self.unit != 1 else values
 
     def sum_of(self, names: Sequence[str], weights: Any) -> SumEstimate:
-        """Return a weighted sum of the cells of a table: ``weights`` has one number for each cell, 1 for those that
-        count.
-        """
+        """Return the estimate of ``sum(weights * counts)`` over the cells of a table; ``weights`` has a number for each
+        cell."""
         levels = self._known(names)
         array = np.asarray(weights, dtype=np.float64)
         if array.size != self.domain.size(levels):
@@ -530,7 +560,7 @@ class Estimates:
         return SumEstimate(value, self.unit * math.sqrt(variance))
 
     def _known(self, names: Sequence[str]) -> Levels:
-        """Return the levels of a table or margin of the plan by its names; others are refused."""
+        """Return the levels of a table by its names; refuse one that is not a margin of a planned table."""
         levels = self.domain.levels(names)
         if not all(below in self.parts for below in margins([levels]) if self.residuals.size(below)):
             planned = ", ".join(" × ".join(self.domain.names(table)) or "total" for table in self.tables)

@@ -1,8 +1,8 @@
-"""Which tables synthetic records are made from: select the one that the model describes worst, measure it, fit again.
+"""Selection and measurement of the tables from which synthetic records are made.
 
-This is the private part of :mod:`dither.publish.synthesizer`, whose docstring has the algorithm and the guarantee: all
-random numbers that protect people are drawn here, by the mechanisms, and every cost is subtracted from the budget
-before.
+In each round the table that the model describes worst is selected and measured, and the model is fitted again. This is
+the private part of :mod:`dither.publish.synthesizer`, whose docstring has the algorithm and the guarantee: all noise is
+drawn here, by mechanisms, and every cost is subtracted from the budget before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dither.publish.graphical import (
 from dither.randomness import Source
 
 _MEASURED_SHARE = Fraction(19, 20)
-"""The part of a round's cost that is spent on measuring; the rest is spent on selecting."""
+"""The fraction of a round's cost that is spent on measuring; the rest is spent on selecting."""
 _ROUNDS_PER_ATTRIBUTE = 16
 _ROUNDS_LEFT = 12
 _STEP_ROUNDS = 40
@@ -45,7 +45,7 @@ _LOW_BITS = 31
 
 @dataclass(frozen=True)
 class Round:
-    """One measurement: the attributes by their place, the deviation of its noise, and the noisy counts.
+    """One measurement: the indices of the attributes, the standard deviation of the noise, and the noisy counts.
 
     >>> Round((0, 1), 20.0, np.array([[5, 3]]))
     Round(table=(0, 1), sigma=20.0)
@@ -63,7 +63,7 @@ class Round:
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """What is public about a release: sizes, tables, the budget, and how large the model may become."""
+    """The public parameters of a release: sizes of attributes, tables, budget, and the size limit of the model."""
 
     sizes: tuple[int, ...]
     first: Sequence[Clique]
@@ -74,17 +74,18 @@ class SelectionPlan:
     contribution: Fraction
     model_cells: int
     allowed: Mapping[Clique, Flags]
-    """The possible cells of some tables, from public rules."""
+    """For some tables, which cells are possible under public rules."""
     first_share: Fraction = Fraction(1, 4)
-    """The part of the budget that is spent on the first tables."""
+    """The fraction of the budget that is spent on the first tables."""
     optional: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """The codes of NULL and of other values, for attributes that have them."""
 
     def possible(self, rounds: Sequence[Round]) -> dict[Clique, Flags]:
-        """Return the possible cells once the first tables are measured: NULL and other values need evidence.
+        """Return, for some tables, which cells are possible once the first tables are measured.
 
-        A table has few columns in which such values occur. Noise would put some into every column; so a column of
-        which no more than three deviations of the noise are seen has none. Where rules leave nothing else, they stay.
+        Besides the cells that rules exclude, NULL and other values of an attribute are excluded if their noisy count is
+        at most three standard deviations: few columns have such values, and noise would put some into every column.
+        They stay possible if the rules leave no other value.
         """
         result = dict(self.allowed)
         for attribute, codes in self.optional.items():
@@ -100,26 +101,25 @@ class SelectionPlan:
 
 
 class Selection:
-    """The state of one release: the remaining budget, the measurements, and the model."""
+    """The state of one release: the remaining budget in rho, the measurements, and the model."""
 
     def __init__(self, plan: SelectionPlan, exact: Mapping[Clique, Integers], source: Source) -> None:
-        """Begin a release: nothing is measured yet.
+        """Prepare a release, without measuring anything.
 
-        ``exact`` has the exact counts of all tables that may be measured; what is released of them is noisy. ``source``
-        is where random words come from.
+        ``exact`` has the exact counts of all tables that may be measured, and ``source`` provides random words.
         """
         self.plan, self.sizes, self.candidates = plan, plan.sizes, plan.candidates
         self.exact, self.source = exact, source
         self.left = plan.rho
         self.share = plan.rho / (_ROUNDS_PER_ATTRIBUTE * len(self.sizes))
-        """What one round costs now."""
+        """The cost of one round in rho."""
         self.measured: dict[Clique, MeasuredTable] = {}
         self.rounds: list[Round] = []
         self.model = GraphicalModel(self.sizes, 1.0, plan.allowed)
         self.present = [*self.sizes]
         """The number of possible codes of each attribute, once the first tables are measured."""
         self.smallest = min((self._model_size([*plan.first, item]) for item in plan.candidates), default=0)
-        """The size of a model that has one candidate at least, whatever the limit is."""
+        """The number of cells of the smallest model with one candidate, which is allowed whatever the limit is."""
 
     def run(self) -> None:
         """Measure the first tables, then select and measure others until the budget is spent."""
@@ -128,12 +128,12 @@ class Selection:
             self._next_round()
 
     def _measure_first(self) -> None:
-        """Measure all attributes, alone or with the target; their sums estimate the number of people.
+        """Measure the first tables, estimate the number of people from them, and fit the model.
 
-        A table of k cells with noise sigma is off by about ``k sigma`` in all; the sum of these is smallest if costs
-        are in proportion to ``k^(2/3)``. Each sum estimates the number of people, with a variance of k times that of a
-        cell; they are averaged with inverse weights. Where no other table can be measured, all of the budget is spent
-        here.
+        A table of k cells with noise sigma has a total error of about ``k sigma``; the sum of these is smallest if
+        costs are proportional to ``k^(2/3)``. The sum of each table estimates the number of people, with k times the
+        variance of a cell; these estimates are averaged with inverse-variance weights. Without candidates for later
+        rounds, the whole budget is spent here.
         """
         whole = self.plan.rho * self.plan.first_share if self.candidates else self.plan.rho
         weights = [Fraction(round(1024 * cells(table, self.sizes) ** (2 / 3))) for table in self.plan.first]
@@ -170,8 +170,8 @@ class Selection:
             self.share = max(min(4 * self.share, self.left / _ROUNDS_LEFT), self.share)
 
     def _fits(self, table: Clique) -> bool:
-        """Return whether the model with this table stays within a share of its size limit that grows as the budget is
-        spent."""
+        """Return whether the model with this table stays within the part of its size limit that is proportional to the
+        spent budget, so that early rounds leave space for later ones."""
         if table in self.measured:
             return True
         size = self._model_size([*self.measured, table])
@@ -184,7 +184,8 @@ class Selection:
         return sum(cells(clique, self.sizes) for clique in cliques)
 
     def _modeled(self, tables: Sequence[Clique]) -> dict[Clique, Integers]:
-        """Return the model's counts of tables in whole units of the scores, from records drawn from it."""
+        """Return the model's counts of tables, estimated from records drawn from it, in units of ``1 / _SCORE_UNIT``
+        rounded to whole numbers."""
         rows = min(max(20 * max(cells(table, self.sizes) for table in tables), _SCORE_ROWS[0]), _SCORE_ROWS[1])
         columns = self.model.laws().sample(rows, self.source)
         factor = _SCORE_UNIT * min(self.model.total, float(_LARGEST_COUNT)) / rows
@@ -199,11 +200,11 @@ class Selection:
     def _select(
         self, tables: Sequence[Clique], modeled: Mapping[Clique, Integers], sigma: float, rho: Fraction
     ) -> Clique:
-        """Select a table by the exponential mechanism, with whole scores and an epsilon whose square is at most 8 rho.
+        """Return a table selected by the exponential mechanism, at a cost of at most ``rho``.
 
         A score is the l1 distance of the exact counts from the model's (``modeled``), less the distance that noise of
-        standard deviation ``sigma`` alone would cause: ``sigma sqrt(2 / pi)`` for each cell. Epsilon-DP selection costs
-        epsilon^2 / 8 in zCDP, and epsilon is rounded down to a multiple of 2^-60.
+        standard deviation ``sigma`` alone would cause: ``sigma sqrt(2 / pi)`` for each cell. Selection at epsilon is
+        ``epsilon^2 / 8``-zCDP; epsilon is ``sqrt(8 rho)`` rounded down to a multiple of 2^-60.
         """
         epsilon: Any = Fraction(math.isqrt(int(8 * rho * (1 << 120))), 1 << 60)
         self.left -= epsilon * epsilon / 8
@@ -218,7 +219,8 @@ class Selection:
         return chosen
 
     def _measure(self, table: Clique, rho: Fraction) -> None:
-        """Measure one table with Gaussian noise for ``rho``, and combine it with earlier measurements of that table."""
+        """Measure one table with Gaussian noise at a cost of ``rho``, and average it with earlier measurements of
+        it."""
         size: Any = self.plan.contribution
         paid: Any = rho
         mechanism = Gaussian(size, rho=paid)
@@ -233,10 +235,10 @@ class Selection:
 
 
 def distance(counts: Integers, modeled: Integers) -> int:
-    """Return the l1 distance of counts from the model's, which are in units of 1/256: exactly, as a whole number.
+    """Return the exact l1 distance of counts from the model's, in units of 1/256 (in which ``modeled`` is).
 
-    It moves by at most 256 times what the counts move by, in the l1 norm. Counts beyond 2^53, which no table has, are
-    taken as 2^53, which brings no two tables farther apart: so no number here overflows.
+    It changes by at most 256 times the l1 change of the counts. Counts beyond 2^53, which no table has, are clipped to
+    2^53, which never increases a distance, so that nothing overflows.
     """
     clipped = np.clip(counts, -_LARGEST_COUNT, _LARGEST_COUNT)
     differences = np.abs(_SCORE_UNIT * clipped - modeled)
@@ -255,5 +257,5 @@ def _noisy_margin(attribute: int, rounds: Sequence[Round], sizes: Sequence[int])
 
 
 def combined(first: MeasuredTable | None, second: MeasuredTable) -> MeasuredTable:
-    """Return both measurements of a table as one."""
+    """Return the precision-weighted average of two measurements of a table; ``first`` is None if there is only one."""
     return second if first is None else first.combined(second)

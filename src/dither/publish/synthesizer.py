@@ -18,9 +18,8 @@ Rho is chosen such that rho-zCDP is (epsilon, delta)-DP. All else is post-proces
 which come from public rules alone, how many records there are, and the records, which are a function of the released
 bytes.
 
-Synthetic records beside the noisy tables that they were made from: how close they are, and how close they could be.
-
-Only what was released is used, so that a comparison costs nothing and can be published with the records.
+*Comparisons* (:func:`comparisons`) set synthetic records beside the noisy tables that they were made from. They use
+only what was released, so they cost nothing and can be published with the records.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from dither.tables.card.model import Type
 
 MAX_RECORDS = 100_000_000
 _FIRST_SHARE, _TARGET_SHARE = Fraction(1, 4), Fraction(1, 2)
-"""The part of the budget that is spent on the first tables: of single attributes, or of each with a target."""
+"""The fraction of the budget spent on the first tables: those of single attributes, or of each with the target."""
 _MODEL_CELLS = 1 << 17
 _TABLE_CELLS = 1 << 17
 _TRIPLE_CELLS = 1 << 12
@@ -75,7 +74,7 @@ _TRIPLES = 200
 
 
 def rho_of(guarantee: Guarantee) -> Fraction:
-    """Return the largest rho for which rho-zCDP gives a guarantee, rounded down."""
+    """Return the largest rho, rounded down, such that rho-zCDP implies the guarantee."""
     if isinstance(guarantee, ZCDP):
         return guarantee.exact[0]
     if not isinstance(guarantee, ApproxDP):
@@ -88,7 +87,7 @@ def rho_of(guarantee: Guarantee) -> Fraction:
         """Return whether rho-zCDP implies epsilon at delta."""
         return ZCDP(Fraction(rho)).epsilon_at(delta) <= epsilon
 
-    # at a small delta, rho-zCDP has an epsilon above rho
+    # rho-zCDP implies no epsilon below rho at a small delta, so epsilon is an upper bound of the search
     search = bisect_floats(suffices, float(epsilon), 1e-12 * float(epsilon), geometric=True, tolerance=1e-6)
     return Fraction(search.holds)
 
@@ -100,23 +99,23 @@ class Synthesizer:
     Parameters
     ----------
     guarantee
-        What the whole release costs.
+        The cost of the whole release.
     contribution
         The largest l1 norm of what one person adds to the counts of a table: 1 for one row.
     model_cells
-        How large the model may become: more cells hold more tables at once, and take longer.
+        The largest number of cells of the model: more cells can hold more tables at once, but take longer.
     target
         An attribute that models trained on the records will predict: all others are first measured together with it,
         instead of on their own.
     constraints
         Public rules that every record obeys, as conditions in SQL: ``NOT (marital = 'married' AND age < 15)``.
     types
-        The types of attributes in bins: by default whole numbers where all edges are, and numbers elsewhere.
+        The types of attributes in bins; by default integers if all edges are whole, else real numbers.
     periods, bounds
         Attributes whose keys are the first days or moments of periods, such as ``{"visited_at": "month"}``: records
         have dates inside them, and between the ``bounds`` of an attribute, where these are stated.
     unit
-        What 1 in the counts is worth in rows.
+        The value of 1 in the counts, in rows.
 
     Examples
     --------
@@ -163,7 +162,7 @@ class Synthesizer:
         self._check_rules()
 
     def _check_rules(self) -> None:
-        """Refuse rules that no record obeys, and those that need too large a model."""
+        """Refuse constraints that no record satisfies, and those that need a model above ``model_cells``."""
         tree = junction_tree(self.sizes, [*self.allowed])
         if self.allowed and tree.size(self.sizes) > self.model_cells:
             fix = "use fewer constraints on the same columns, coarser bins, or edges that are the limits in them"
@@ -191,12 +190,12 @@ class Synthesizer:
 
     @cached_property
     def rules(self) -> tuple[RecordRule, ...]:
-        """Return the constraints as tables of possible cells."""
+        """Return the rules of the constraints."""
         return rules_of(self.constraints, self.record_columns)
 
     @cached_property
     def allowed(self) -> dict[Clique, Flags]:
-        """Return the possible cells of the columns of each rule; of one table, those that all its rules allow."""
+        """Return, for each set of attributes that rules are about, which cells all these rules allow."""
         result: dict[Clique, Flags] = {}
         for rule in self.rules:
             result[rule.table] = result[rule.table] & rule.allowed if rule.table in result else rule.allowed
@@ -204,8 +203,8 @@ class Synthesizer:
 
     @cached_property
     def candidates(self) -> list[Clique]:
-        """Return the tables that may be selected: all of two attributes that are not too large, and the smallest of
-        three."""
+        """Return the tables that may be selected: all of two attributes within the size limits, and the ``_TRIPLES``
+        smallest of three."""
         places, most = range(len(self.sizes)), min(_TABLE_CELLS, self.model_cells)
         pairs = [pair for pair in itertools.combinations(places, 2) if cells(pair, self.sizes) <= most]
         listed = [
@@ -228,7 +227,7 @@ class Synthesizer:
     def first_tables(self) -> list[Clique]:
         """Return the tables that are measured first: of each attribute alone, or with the target if there is one.
 
-        Pairs that are too large for a candidate are replaced by the attribute alone.
+        A pair that is too large to be a candidate is replaced by the attribute alone.
         """
         names = [attribute.name for attribute in self.domain.attributes]
         if self.target is None:
@@ -241,8 +240,8 @@ class Synthesizer:
     def typical_cell(self) -> TypicalCell:
         """Return the size and noise of a typical cell of the first tables, for choosing a limit on a person's rows.
 
-        A table of m cells with a share c of the budget has an error of ``m / sqrt(c)`` in all, up to a factor. The sum
-        over the tables is smallest for shares in proportion to ``m^(2/3)``.
+        A table of m cells with a share c of the budget has a total error proportional to ``m / sqrt(c)``. The sum over
+        the tables is smallest for shares proportional to ``m^(2/3)``.
         """
         sizes = [cells(table, self.sizes) for table in self.first_tables]
         share = (_FIRST_SHARE if self.target is None else _TARGET_SHARE) if self.candidates else Fraction(1)
@@ -283,7 +282,7 @@ class Synthesizer:
     def release(
         self, counts: Mapping[Levels, Numbers], *, rows: int | None = None, source: Source | None = None
     ) -> Synthesis:
-        """Return synthetic records, ``rows`` of them or as many as the estimated number of rows.
+        """Return ``rows`` synthetic records; None draws as many as the estimated number of rows.
 
         ``counts`` holds the :attr:`tables`.
         """
@@ -292,14 +291,16 @@ class Synthesizer:
 
     @spends
     def measure(self, counts: Mapping[Levels, Numbers], *, source: Source | None = None) -> bytes:
-        """Release the measurements, from which :meth:`read` draws any number of records at no further cost."""
+        """Return the encoded measurements of the :attr:`tables`, from which :meth:`read` draws any number of records at
+        no further cost."""
         exact = {table: self._checked(table, counts) for table in [*self._singles(), *self.candidates]}
         selection = Selection(self._plan, exact, resolve(source))
         selection.run()
         return encode_synthesis(selection.rounds, selection.model.laws())
 
     def read(self, stored: bytes, *, rows: int | None = None) -> Synthesis:
-        """Draw records from what :meth:`measure` released, which is post-processing and costs nothing."""
+        """Return records drawn from the bytes of :meth:`measure`, which is post-processing and costs nothing; the same
+        bytes always give the same records."""
         number = check_rows(rows)
         rounds, laws = decode_synthesis(stored, self.sizes, self._plan.possible)
         total = min(max(round(laws.total * self.unit), 0), MAX_RECORDS) if number is None else number
@@ -323,15 +324,7 @@ class Synthesizer:
         names = " × ".join(self.domain.names(levels))
         if levels not in counts:
             raise InvalidArgument("counts", f"a table of {names}", "none", "pass the counts of all .tables")
-        array = np.asarray(counts[levels])
-        if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
-            raise InvalidArgument(
-                f"counts of {names}",
-                f"{self.domain.size(levels):,} whole numbers",
-                "a different number, or fractions",
-                "pass whole numbers",
-            )
-        return array.astype(np.int64, copy=False).reshape([self.sizes[i] for i in table])
+        return self.domain.checked_counts(levels, counts[levels]).reshape([self.sizes[i] for i in table])
 
 
 def check_rows(rows: int | None) -> int | None:
@@ -345,7 +338,7 @@ def check_rows(rows: int | None) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Synthesis:
-    """Synthetic records, what was measured for them, and the law that they were drawn from.
+    """Synthetic records with their measurements and the distribution that they were drawn from.
 
     >>> from dither.publish import Attribute
     >>> synthesizer = Synthesizer(Domain([Attribute.flat("sex", ["f", "m"])]), ZCDP(1))
@@ -358,9 +351,9 @@ class Synthesis:
     guarantee: Guarantee
     rounds: tuple[Round, ...]
     columns: tuple[RecordColumn, ...] = field(repr=False)
-    """What the codes of each attribute stand for."""
+    """The columns that turn the codes of each attribute into values."""
     unit: float = field(repr=False)
-    """What 1 in the counts of a round is worth in rows."""
+    """The value of 1 in the counts of a round, in rows."""
     codes: tuple[Integers, ...] = field(repr=False)
     """The code of every record, for each attribute."""
     laws: CliqueLaws = field(repr=False)
@@ -368,7 +361,7 @@ class Synthesis:
 
 @dataclass(frozen=True)
 class TableComparison:
-    """One measured table: its noisy counts and those of the records, in rows of the private table.
+    """A measured table: its noisy counts and the counts of the synthetic records, both in rows of the private table.
 
     >>> comparison = TableComparison((0,), ("sex",), np.array([60.0, 40.0]), np.array([50.0, 50.0]), 5.0)
     >>> comparison.distance, round(comparison.expected_distance, 3)
@@ -380,7 +373,7 @@ class TableComparison:
     noisy: Floats = field(repr=False)
     """The released counts: unbiased, with noise."""
     records: Floats = field(repr=False)
-    """The counts of the records, in proportion to as many records as the noisy counts say."""
+    """The counts of the synthetic records, scaled to the estimated number of rows."""
     sigma: float
     """The standard deviation of the noise of a released count."""
 
@@ -391,22 +384,20 @@ class TableComparison:
 
     @property
     def expected_distance(self) -> float:
-        """Return the distance that noise alone is expected to cause between the released counts and the exact ones.
-
-        Records that were exactly right would be so far from the released counts.
-        """
+        """Return the expected total variation distance between the released counts and the exact ones: records with
+        exactly the right counts would have this :attr:`distance`."""
         return math.sqrt(2 / math.pi) * self.sigma * self.noisy.size / 2 / max(float(self.records.sum()), 1.0)
 
 
 def comparisons(synthesis: Synthesis) -> list[TableComparison]:
-    """Compare every measured table with the records; smaller tables first, in the order of the columns."""
+    """Return the comparison of every measured table with the records, tables of fewer columns first."""
     return [_comparison(synthesis, table) for table in sorted(_measured(synthesis), key=lambda item: (len(item), item))]
 
 
 def column_comparisons(synthesis: Synthesis) -> list[TableComparison]:
-    """Compare every column with the records.
+    """Return the comparison of every measured column with the records.
 
-    Its noisy counts are sums of the measured table in which they have the smallest variance.
+    A column's noisy counts are the margin with the smallest variance among the measured tables that contain it.
     """
     sizes, measured, result = synthesis.laws.sizes, _measured(synthesis), []
     for place in range(len(sizes)):
@@ -422,7 +413,7 @@ def column_comparisons(synthesis: Synthesis) -> list[TableComparison]:
 
 
 def _measured(synthesis: Synthesis) -> dict[Clique, MeasuredTable]:
-    """Return every measured table, with repeated measurements combined by their precision."""
+    """Return every measured table, with repeated measurements averaged by their precision."""
     measured: dict[Clique, MeasuredTable] = {}
     for item in synthesis.rounds:
         measured[item.table] = combined(measured.get(item.table), item.measurement)
@@ -430,7 +421,7 @@ def _measured(synthesis: Synthesis) -> dict[Clique, MeasuredTable]:
 
 
 def _comparison(synthesis: Synthesis, table: Clique, item: MeasuredTable | None = None) -> TableComparison:
-    """Compare the counts of one table, by default the measured ones, with those of the records."""
+    """Return the comparison of a table with the records; ``item`` are its noisy counts (None: as measured)."""
     item = item or _measured(synthesis)[table]
     shape = [synthesis.laws.sizes[place] for place in table]
     codes = np.ravel_multi_index([synthesis.codes[place] for place in table], shape)

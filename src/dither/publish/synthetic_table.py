@@ -1,9 +1,9 @@
 """Synthetic records of a table that is open: domains from its card, counts from one scan, one charge.
 
-*Domains.* A column that a request only names has the keys that the card lists or that follow from it. Where there are
-more than 100, or none: whole numbers within bounds are divided into 32 bins of one width, numbers likewise, and dates
-into the shortest periods (hours, days, weeks, months, quarters, years) of which there are at most 100 within the
-bounds. Every column has a key for NULL. Nothing is read from the rows.
+*Domains.* A column that a request only names has the keys that the card lists or that follow from it. Without keys, or
+with more than 100, numbers within bounds are divided into 32 bins of equal width, and dates into the shortest periods
+(hours, days, weeks, months, quarters, years) of which at most 100 lie within the bounds. Every column has a key for
+NULL. Nothing is read from the rows.
 
 *What is recorded* are the noisy tables and the law of the records (:mod:`dither.publish.recording`): the same
 request again gives the same records for free, and so does one for another number of records.
@@ -49,7 +49,7 @@ _KEYS, _BINS = 100, 32
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRecords:
-    """Synthetic records of a table, with what they cost: what :meth:`SyntheticPlan.release` returns.
+    """Synthetic records of a table, with their receipt and the remaining budget; see :meth:`SyntheticPlan.release`.
 
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"vip": [True, False] * 500}), budget=dp.ApproxDP(1, 1e-6)) as people:
@@ -64,27 +64,27 @@ class SyntheticRecords:
     replayed: bool
     notes: tuple[Note, ...] = ()
     max_rows: int | None = None
-    """How many rows of a person count at most; None where every row is a person."""
+    """The limit on a person's rows; None if every row is a person."""
     clipped_share: ClippedShare | None = None
-    """How large a part of the rows that leaves out, where it was learned."""
+    """The share of rows that the limit excludes; None if it was not estimated."""
 
     @property
     def table(self) -> Any:
         """Return the records as an Arrow table, with guarantee and receipt in the metadata of its schema."""
         records = self.synthesis.records
-        said = {
+        metadata = {
             "guarantee": str(self.synthesis.guarantee),
             "receipt": self.receipt,
             "notes": [*map(str, self.notes)],
             "max_rows": self.max_rows,
             "left_out": None if self.clipped_share is None else vars(self.clipped_share),
         }
-        return records.replace_schema_metadata({"dither": json.dumps(said, ensure_ascii=False)})
+        return records.replace_schema_metadata({"dither": json.dumps(metadata, ensure_ascii=False)})
 
 
 @dataclass(frozen=True, eq=False)
 class SyntheticPlan:
-    """What a release of synthetic records would measure and cost: use :func:`synthetic_plan`.
+    """A release of synthetic records that was planned and not yet charged; made by :func:`synthetic_plan`.
 
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"vip": [True, False] * 500}), budget=dp.ApproxDP(1, 1e-6)) as people:
@@ -94,13 +94,13 @@ class SyntheticPlan:
 
     table: Table
     synthesizer: Synthesizer
-    """What measures the tables, with what the histogram of people leaves of the budget; where ``max_rows`` is chosen
-    later, for one row of it."""
+    """Measures the tables with the part of the budget that the histogram of people leaves; for one row of each person
+    if ``max_rows`` is chosen later."""
     counting: Counting
     guarantee: Guarantee
-    """What a release costs."""
+    """The cost of a release."""
     notes: tuple[Note, ...] = ()
-    """What becomes of rows whose values are outside the domains, and which columns were left out."""
+    """The notes on rows whose values are outside the domains, and on columns that are not used."""
     constraints: tuple[str, ...] = field(default=(), repr=False)
 
     def check(self) -> None:
@@ -108,7 +108,7 @@ class SyntheticPlan:
         self.counting.check(self.synthesizer.tables)
 
     def explain(self, *, analyst: str | None = None) -> str:
-        """Describe what would be measured, its cost, and the remaining budget; nothing is read or charged."""
+        """Return a text on what would be measured, its cost, and the remaining budget; nothing is read or charged."""
         domain, synthesizer, accounts = self.synthesizer.domain, self.synthesizer, self.table.accounts
         lines = [f"cost: {self.guarantee}; left: {accounts.remaining(analyst)}"]
         refusal = accounts.refusal(self.guarantee, analyst)
@@ -142,8 +142,8 @@ class SyntheticPlan:
     ) -> SyntheticRecords:
         """Charge, count, measure, record, and draw the records: ``rows`` of them, or about as many as the table has.
 
-        A request that was paid for before is answered from the record, for free; ``again=True``, or another ``key``,
-        releases anew and pays anew. ``analyst`` is who asks, where analysts have accounts.
+        A request that was charged before returns the recorded release for free; ``again=True``, or a different ``key``,
+        makes and charges a new one. ``analyst`` names the asking analyst, where analysts have accounts.
         """
         counting, number = self.counting, check_rows(rows)
         released = counting.release(
@@ -180,7 +180,7 @@ class SyntheticPlan:
         """Return the request without domain and rows in canonical form: part of the key under which a synthesis is
         recorded.
 
-        The number of records is not part of it, nor what only changes how codes become values.
+        The number of records is not part of it, nor are options that only change how codes become values.
         """
         synthesizer = self.synthesizer
         return {
@@ -255,28 +255,28 @@ def synthesize(
     table
         A table that :func:`dither.open` opened.
     columns
-        Names of columns, or a mapping from names to what a plan says about them: keys, ``{"edges": [0, 18, 65]}``,
+        Names of columns, or a mapping from names to their domains as in a plan: keys, ``{"edges": [0, 18, 65]}``,
         ``{"width": 10}``, an expression. By default all columns of the card that have public domains, without the
-        person. :mod:`dither.publish.synthetic_table` says which domains columns have that are only named.
+        person. :mod:`dither.publish.synthetic_table` defines the domains of columns that are only named.
     epsilon, delta
-        What the release costs; where no delta is passed, that of the card.
+        The cost of the release; by default the card's delta.
     rows
-        How many records; by default about as many as there are rows that count, from noisy counts. Another number of
-        records of the same release is free.
+        The number of records; by default the estimated number of rows that count. A different number of records of the
+        same release is free.
     target
         A column that models trained on the records will predict.
     constraints
         Public rules that every record obeys, as conditions in SQL.
     max_rows
-        The number of rows of a person that count in full; by default what the card says. ``"auto"`` chooses it
-        privately, with a tenth of what the release costs.
+        The number of rows of a person that count in full; by default the card's limit. ``"auto"`` chooses it privately,
+        for a tenth of the cost.
     bias
-        Whether the release says how much a stated ``max_rows`` leaves out, for a twentieth of what it costs.
+        Whether to estimate how much a stated ``max_rows`` excludes, for a twentieth of the cost.
     where
-        Only rows that meet this condition.
+        A condition on the rows that count.
     analyst, about, key, again
-        Who asks; which of several private tables; and, as in :meth:`dither.Question.release`, a name for the release,
-        and whether to release anew what is recorded.
+        The asking analyst; the private table, of a card with several; and, as in :meth:`dither.Question.release`, a
+        name for the release, and whether to release anew what is recorded.
 
     Examples
     --------
@@ -305,7 +305,8 @@ class _DefaultReader(ColumnReader):
     """Reads columns, with bins or periods for those that are only named."""
 
     def columns(self, columns: Mapping[str, Any] | Sequence[str] | None) -> tuple[list[CardColumn], tuple[Note, ...]]:
-        """Return the columns that are asked for, with notes on rows and columns that are left out."""
+        """Return the requested columns (None: all with public domains), and the notes on rows and columns that are not
+        used."""
         if columns is None:
             return self._all_columns()
         if isinstance(columns, str) or not columns:
@@ -313,7 +314,7 @@ class _DefaultReader(ColumnReader):
             raise InvalidArgument("columns", "a list of at least one column", repr(columns), fix)
         named = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
         chosen = [self.column(name, self._with_default(name, spec)) for name, spec in named.items()]
-        return chosen, tuple(item.left_out for item in chosen)
+        return chosen, tuple(item.outside_note for item in chosen)
 
     def _all_columns(self) -> tuple[list[CardColumn], tuple[Note, ...]]:
         """Return all columns of the card that have public domains, with a note on those that do not."""
@@ -328,7 +329,7 @@ class _DefaultReader(ColumnReader):
         if not chosen:
             fix = "state keys or bounds of columns in the card, or pass columns={'age': {'edges': [0, 18, 65]}}"
             raise InvalidArgument("columns", "columns with public domains", "none", fix)
-        notes = [item.left_out for item in chosen]
+        notes = [item.outside_note for item in chosen]
         if without:
             notes.append(Note("columns_without_domain", {"names": without}))
         return chosen, tuple(notes)
@@ -347,12 +348,12 @@ class _DefaultReader(ColumnReader):
         return {"null": True, **spec}
 
     def _default(self, name: object) -> dict[str, Any]:
-        """Return a section with bins or periods for a column that has bounds, and no keys in the card.
+        """Return the default section of the card's column ``name``: bins or periods if it has bounds and no keys, else
+        empty.
 
-        The section is empty for other columns. ``name`` is the name of the column. Whole numbers become bins of one
-        width, numbers equal bins of which the last contains the upper bound, and dates the finest periods of which
-        there are few enough. A period has its mean length in hours; two keys are reserved for the incomplete periods at
-        both ends.
+        Integers get bins of equal width, real numbers equal bins of which the last contains the upper bound, and dates
+        the shortest periods of which at most ``_KEYS`` lie within the bounds. Periods are counted by their mean length
+        in hours, with two keys reserved for the incomplete periods at both ends.
         """
         column = self.card.columns.get(name) if isinstance(name, str) else None
         if column is None or column.keys is not None:
@@ -399,7 +400,7 @@ def _period(expression: Expression) -> str | None:
 
 
 def _domain_text(attribute: Attribute) -> str:
-    """Describe the domain of an attribute: the number of its keys, or number and range of its bins, and extra keys.
+    """Return the domain of an attribute as text: the number of its keys or bins, their range, and the extra keys.
 
     >>> _domain_text(Attribute.binned("age", [0, 18, 65], null=True))
     '2 bins from 0 to 65, and NULL'

@@ -1,19 +1,15 @@
-"""Totals that are public anyway, imposed on what is published as numbers of the plan.
+"""Public totals: numbers that are known already, stated in the plan, which the published counts must meet.
 
-They are never read from the data. A total that is published exactly because a law or a custom says so, computed from
-the private rows, tells something about every person in it that no noise hides: it is outside of every guarantee of
-differential privacy.
+They are never read from the data. An exact total computed from the private rows, even if a law requires its
+publication, discloses something about every person in it: it is outside of every guarantee of differential privacy.
 
 Any tables may be public. Two of them *agree* if their common margins are equal; then all of them together determine
-every residual that is a margin of one of them, without contradiction. Whether there are whole, non-negative counts that
-have them all as margins is another question. Where the tables can be *joined one by one*, so that what a table has in
-common with all tables before it is a margin of one of these (a join tree), agreement is enough: joining two tables is
-to fill, for every cell of their common margin, a table with given sums of rows and columns, which is always possible
-(:mod:`dither.publish.integers`). Places inside places make no difference: a table of counties has states, too. Where
-tables cannot be joined so, such as all three pairs of three attributes, integer programming looks for one
-, and what has none is refused.
-
-Several public tables at once: in which order they can be joined, and whole counts that have them all as margins.
+every residual that is a margin of one of them, without contradiction. Whole, non-negative counts of which all are
+margins need not exist. They do if the tables can be *joined one by one*, such that the common margin of a table with
+all tables before it is a margin of one of these (a join tree): joining two tables fills, for every cell of their common
+margin, a table with given row and column sums, which is always possible (:mod:`dither.publish.integers`). Nested levels
+make no difference: a table by county is also one by state. Otherwise, as for all three pairs of three attributes,
+integer programming searches for such counts, and totals without any are refused.
 """
 
 from __future__ import annotations
@@ -30,17 +26,17 @@ from dither.publish.domain import Domain, Integers, Levels, common_margin, conta
 from dither.publish.residuals import Floats, Residuals, margin, margins
 
 MAX_SOLVED_CELLS = 20_000
-"""The most cells of a table that integer programming looks for."""
+"""The largest table, in cells, that integer programming is used for."""
 _NODES = 1_000
 _SECONDS = 60.0
 
 
 def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
-    """Return the tables that are no margins of others, in an order in which they can be joined one by one; None if
+    """Return the tables that are not margins of other ones, in an order in which they can be joined one by one; None if
     there is none.
 
-    In that order, what a table has in common with all tables before it is a margin of one of them (the running
-    intersection property). It is found from the end: a table that has it among all others is put last (Graham 1979).
+    In that order, the common margin of a table with all tables before it is a margin of one of them (the running
+    intersection property). The order is found from its end by Graham's reduction (1979).
     """
     distinct = [*dict.fromkeys(tables)]
     left = [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]
@@ -58,8 +54,8 @@ def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
     return [*left, *reversed(order)]
 
 
-def place_in(domain: Domain, table: Levels, coarse: Levels) -> Integers:
-    """Return, for every cell of a table, the index of the cell of a margin that contains it."""
+def containing_cells(domain: Domain, table: Levels, coarse: Levels) -> Integers:
+    """Return, for each cell of a table, the index of the cell of its margin ``coarse`` that contains it."""
     places = np.zeros((), dtype=np.int64)
     for attribute, fine, level in zip(domain.attributes, table, coarse, strict=True):
         places = np.add.outer(places * attribute.sizes[level], attribute.ancestors(fine, level))
@@ -67,7 +63,8 @@ def place_in(domain: Domain, table: Levels, coarse: Levels) -> Integers:
 
 
 def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
-    """Return whole, non-negative counts that have all these tables as margins; refused where there are none."""
+    """Return whole, non-negative counts, over the smallest possible table, of which all these public tables are
+    margins; refuse tables for which the search finds none."""
     shown = [" × ".join(domain.names(levels)) or "the total" for levels in tables]
     among = f"{', '.join(shown[:-1])} and {shown[-1]}"
     core = finest(tables)
@@ -92,10 +89,8 @@ def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
 
 
 def nearest_table(domain: Domain, tables: Mapping[Levels, Integers], target: Floats, example: Integers) -> Integers:
-    """Return whole counts near a target that have these tables as margins.
-
-    If the search finds none, the example, which has these margins, is returned.
-    """
+    """Return whole counts near ``target`` of which these tables are margins, by a limited search; if it finds none,
+    return ``example``, which has these margins."""
     core = finest(tables)
     counts = _NearestTable.of(domain, core, tables).solve(target.ravel(), None)
     return example if counts is None else counts.reshape(domain.shape(core))
@@ -103,31 +98,29 @@ def nearest_table(domain: Domain, tables: Mapping[Levels, Integers], target: Flo
 
 @dataclass(frozen=True, eq=False)
 class _NearestTable:
-    """Whole, non-negative counts with given sums over sets of cells."""
+    """The integer program for whole, non-negative counts near a target, with given sums over sets of cells."""
 
     rows: Integers
+    """For each one in the constraint matrix, the index of the sum that it belongs to."""
     cells: Integers
-    """The sums and the cells that belong to them, pair by pair."""
+    """For each one in the constraint matrix, the index of the cell that it adds."""
     sums: Integers
+    """The required sums."""
 
     @classmethod
     def of(cls, domain: Domain, core: Levels, tables: Mapping[Levels, Integers]) -> _NearestTable:
-        """Return the program whose constraints are the sums of the cells in each cell of the given margins.
-
-        ``core`` is the table to find, and ``tables`` has the public counts of its margins. The matrix of the
-        constraints is given by the rows and columns of its ones.
-        """
+        """Return the program for the table ``core`` whose margins must be the public ``tables``."""
         size, before = domain.size(core), 0
         rows = []
         for levels, counts in tables.items():
-            rows.append(place_in(domain, core, levels) + before)
+            rows.append(containing_cells(domain, core, levels) + before)
             before += counts.size
         sums = np.concatenate([counts.ravel() for counts in tables.values()])
         return cls(np.concatenate(rows), np.tile(np.arange(size), len(tables)), sums)
 
     def solve(self, target: Floats, seconds: float | None) -> Integers | None:
-        """Return the counts with the smallest sum of distances to the target that a limited search finds; None if it
-        finds none."""
+        """Return the counts with the smallest l1 distance from ``target`` that a search limited in nodes, and to
+        ``seconds`` if not None, finds; None if it finds no counts that meet all sums."""
         from scipy import sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -159,7 +152,7 @@ _MOST = 1 << 52
 
 @dataclass(frozen=True, eq=False)
 class PublicTotals:
-    """Tables of public numbers; use :func:`public_totals`.
+    """Public tables by their levels; made by :func:`public_totals`.
 
     >>> PublicTotals({(1,): np.array([4, 6])}).tables[1,]
     array([4, 6])
@@ -167,11 +160,11 @@ class PublicTotals:
 
     tables: Mapping[Levels, Integers]
     example: Integers | None = None
-    """Whole counts that have all these tables as margins, where the tables cannot be joined one by one: of the smallest
-    table that they are margins of."""
+    """Whole counts of the smallest table of which all these tables are margins, if the tables cannot be joined one by
+    one; else None."""
 
     def parts(self, residuals: Residuals) -> dict[Levels, Floats]:
-        """Return the residuals that these numbers determine."""
+        """Return the residuals that these totals determine, by their levels."""
         result: dict[Levels, Floats] = {}
         for table, counts in self.tables.items():
             exact = counts.astype(np.float64)
@@ -181,7 +174,7 @@ class PublicTotals:
         return result
 
     def within(self, domain: Domain, levels: Levels) -> PublicTotals:
-        """Return what these totals say about a table: their margins that are margins of it, without repetitions.
+        """Return these totals reduced to a table: the common margin of each with the table, without repetitions.
 
         >>> from dither.publish.domain import Attribute
         >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s"])])
@@ -205,9 +198,10 @@ class PublicTotals:
 
 
 def public_totals(domain: Domain, totals: Mapping[Sequence[str] | str, Any] | None) -> PublicTotals:
-    """Check totals that are to be imposed: by the names of a table's levels, one number for each cell.
+    """Return public totals from numbers by the names of a table's levels, one for each cell; refuse those that
+    disagree.
 
-    A total of everybody has the name ``()``. Numbers of several attributes stand in the order of the domain's
+    The total of all rows has the name ``()``. Numbers of several attributes are in the order of the domain's
     attributes, the last one running fastest, or in an array of that shape.
 
     >>> from dither.publish.domain import Attribute
@@ -247,7 +241,8 @@ def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels)
 
 
 def _numbers(domain: Domain, levels: Levels, numbers: Any) -> Integers:
-    """Return public totals as whole numbers in the shape of a table; anything else is refused."""
+    """Return the numbers of a public table as 64-bit integers in its shape; refuse negative numbers, fractions, and a
+    wrong number of them."""
     try:
         array = np.atleast_1d(np.asarray(numbers))
     except ValueError:  # rows of different lengths

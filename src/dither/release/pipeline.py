@@ -58,14 +58,14 @@ from dither.ledger.series import SeriesRecord
 from dither.present.notes import Note
 
 DELAY, INTERVAL = 1.0, 0.5
-"""After how many seconds it is first shown, and how often it is shown anew."""
+"""Seconds before the progress line is first shown, and between its updates."""
 
 
-def is_watched(out: TextIO | None = None) -> bool:
-    """Return whether a stream, by default stderr, is shown on a terminal or in a notebook.
+def is_interactive(out: TextIO | None = None) -> bool:
+    """Return whether a stream (None: stderr) is a terminal or the output of a notebook.
 
     >>> import io
-    >>> is_watched(io.StringIO())
+    >>> is_interactive(io.StringIO())
     False
     """
     stream = sys.stderr if out is None else out
@@ -93,7 +93,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Show progress on ``out`` after ``delay`` seconds and every ``interval`` seconds; ``total`` is the expected
-        number."""
+        number of statements, and ``clock`` returns the time in seconds."""
         self._total, self._out = total, out
         self._delay, self._interval, self._clock = delay, interval, clock
         self._number = self._width = 0
@@ -110,7 +110,7 @@ class Progress:
         return f"dither: statement {max(self._number, 1)} of {max(self._total, 1)}, {int(seconds)} s"
 
     def _show(self) -> None:
-        """Show the line from time to time, until the block ends."""
+        """Update the line at each interval until the block ends; this runs in a separate thread."""
         start = self._clock()
         wait = self._delay
         while not self._done.wait(wait):
@@ -118,7 +118,7 @@ class Progress:
             wait = self._interval
 
     def _write(self, text: str) -> None:
-        """Write text over the line before; give up if the terminal is gone."""
+        """Overwrite the progress line with ``text``; stop showing progress if the terminal is gone."""
         try:
             self._out.write("\r" + text.ljust(self._width))
             self._out.flush()
@@ -147,9 +147,9 @@ class Progress:
 def with_progress(
     work: Callable[[Callable[[Any], R]], bytes], run: Callable[[Any], R], statements: Callable[[], int]
 ) -> bytes:
-    """Return ``work(run)``, showing its progress on a terminal or in a notebook; ``statements()`` is the expected
-    number."""
-    if not is_watched():
+    """Return ``work(run)``, and show its progress on a terminal or in a notebook: each call of ``run`` counts as one of
+    ``statements()`` expected statements."""
+    if not is_interactive():
         return work(run)
     with Progress(statements(), sys.stderr) as progress:
 
@@ -170,7 +170,8 @@ Lines = TypeVar("Lines")
 # -- errors while rows are read ---------------------------------------------------------------------------------------
 
 withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_errors", default=None)
-"""Where engines put their own errors for the steward's log; nowhere else, since they may hold data."""
+"""The list to which engines append their own errors for the steward's log; None outside of a release. They may hold
+data, so they are stored nowhere else."""
 
 
 class IncidentLog:
@@ -180,7 +181,7 @@ class IncidentLog:
         self.path = Path(path)
 
     def write(self, subject: str, *errors: BaseException) -> None:
-        """Append what happened (``subject``) and the full errors, with the engine's own messages."""
+        """Append an entry with the time, the ``subject`` (what was done) and the full tracebacks of the errors."""
         details = "".join("".join(traceback.format_exception(error)) for error in errors)
         text = f"---- {datetime.now(UTC).isoformat(timespec='seconds')} {subject}\n{details}"
         handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
@@ -192,7 +193,8 @@ class IncidentLog:
 
 
 def incident_log_path(stated: str | None, dataset: str, ledger: str) -> str:
-    """Return the path of the incident log: as stated, else beside a ledger in a file, else in the working directory.
+    """Return the path of the incident log: as ``stated`` by the card, else beside the ledger if that is a file, else in
+    the working directory.
 
     >>> incident_log_path(None, "visits", "visits.ledger"), incident_log_path(None, "visits", "postgresql://server/db")
     ('visits.ledger.incidents.log', 'visits.incidents.log')
@@ -218,11 +220,11 @@ def incident_log_beside_card(
 def hide_data_errors(
     work: Callable[[], R], log: IncidentLog, subject: str, after: Callable[[], object] = lambda: None
 ) -> R:
-    """Do work that reads rows. If it fails, log the error, call ``after``, and raise :class:`DataIncident` without a
-    cause.
+    """Return ``work()``, which reads rows. If it fails, log its error under ``subject``, call ``after``, and raise
+    :class:`DataIncident` without a cause.
 
-    The error is raised outside of every handler, so that what failed is neither its cause nor its context. Ctrl-C and
-    the end of the process do not depend on data, and pass.
+    It is raised outside of every handler, so that the original error, which may hold data, is neither its cause nor its
+    context. KeyboardInterrupt and SystemExit do not depend on data and are raised again.
     """
     errors: list[BaseException] = []
     token = withheld_errors.set(errors)
@@ -235,7 +237,7 @@ def hide_data_errors(
         errors.append(error)
     finally:
         withheld_errors.reset(token)
-    with suppress(Exception):  # neither a full disk nor a ledger that is gone may change what is said
+    with suppress(Exception):  # the error that the caller sees must not depend on a full disk or a missing ledger
         log.write(subject, *errors)
     errors.clear()
     with suppress(Exception):
@@ -259,11 +261,11 @@ class ChargedCard(Protocol):
 
     @property
     def max_incidents(self) -> int:
-        """Return after how many incidents the dataset is closed."""
+        """Return the number of incidents after which the dataset is closed."""
 
     @property
     def receipt(self) -> str | None:
-        """Return the file in which the last receipt is kept; None for no file."""
+        """Return the path of the file with the last receipt; None if no receipt is kept."""
 
 
 class ChargedAccounts(Protocol):
@@ -281,13 +283,13 @@ class ChargedAccounts(Protocol):
         """Refuse a request that would cost more than each person's whole limit, unless it was answered before."""
 
     def first_notes(self, analyst: str | None) -> Sequence[Note]:
-        """Return the notes for the first answer from a ledger."""
+        """Return the notes that only the first answer from a ledger carries; empty afterwards."""
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> Sequence[Note]:
-        """Return the notes on what limits for each person do to an answer."""
+        """Return the notes on how the limits of each person affect an answer; ``paid`` says that it was charged."""
 
     def note_answer(self) -> None:
-        """Note that the ledger has given an answer, so that the next one is not the first."""
+        """Record in memory that the ledger has given an answer, so that the next one is not the first."""
 
     def remaining(self, analyst: str | None = None) -> Remaining:
         """Return the remaining budget of the table, and of the analyst."""
@@ -356,8 +358,10 @@ def check(table: ChargedTable, cost: Guarantee) -> None:
 
 
 def check_least(min_epsilon: float, cost: Guarantee) -> None:
-    """Refuse a cost below a card's ``min_epsilon``, or below the rho that it implies: tiny costs only help
-    attackers, who would ask very often."""
+    """Refuse a cost below a card's ``min_epsilon`` or, for zCDP, below ``rho = min_epsilon**2 / 2``.
+
+    Releases at a tiny cost serve no analysis, but would let an attacker ask very often.
+    """
     if not isinstance(cost, Guarantee):
         raise WrongType("guarantee", "a guarantee", type(cost).__name__, "pass dither.ApproxDP(1, 1e-9)")
     least, name = arguments.epsilon(min_epsilon, "min_epsilon"), "epsilon"
@@ -372,7 +376,7 @@ def check_least(min_epsilon: float, cost: Guarantee) -> None:
 # -- identify ---------------------------------------------------------------------------------------------------------
 
 PROFILE_KEY = "profile"
-"""What the keys of profiles begin with: the newest one is found by it."""
+"""The prefix of the keys of profiles, by which the newest profile is found."""
 _DERIVED_KEY = re.compile("[0-9a-f]{64}|profile[0-9a-f]+")
 
 
@@ -405,7 +409,8 @@ def identify(
 
 
 def check_key(key: str | None) -> None:
-    """Refuse a key of the caller that could be the hash of another request."""
+    """Refuse a caller's key that has the form of a key made from a hash, and so could be that of a different
+    request."""
     if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
         got = "one that dither could make itself" if isinstance(key, str) else type(key).__name__
         raise InvalidArgument("key", "a name of your choice", got, "choose another, or leave it out")
@@ -431,7 +436,8 @@ def is_recorded(table: ChargedTable, cost: Guarantee, request: PaidRequest, anal
 
 
 class ReleaseNotes(NamedTuple):
-    """The notes of the accounts beside a result: those of a first answer, and those on limits for each person."""
+    """The notes that accounts add to a result: ``first`` on a ledger's first answer, ``people`` on the limits of each
+    person."""
 
     first: Sequence[Note]
     people: Sequence[Note]
@@ -518,8 +524,8 @@ def _charge(
         read = contributors.read
 
         def people() -> Any:
-            """Read the keys of the people, without telling why that fails."""
-            return hide_data_errors(read, table.incident_log, f"{table.card.name}: whom a release is about")
+            """Read the keys of the people; an error becomes an incident without a cause."""
+            return hide_data_errors(read, table.incident_log, f"{table.card.name}: reading the keys of people")
 
     try:
         return table.accounts.ledger.charge(
@@ -534,7 +540,7 @@ def _charge(
     except DataIncident:
         with suppress(Exception):
             _keep_receipt(table, table.accounts.ledger.head)
-    raise DataIncident  # outside of the handler: nothing of what failed goes with it
+    raise DataIncident  # outside of the handler, so that it has no context
 
 
 def finish(table: ChargedTable, receipt: Receipt, analyst: str | None) -> Remaining:
@@ -545,7 +551,7 @@ def finish(table: ChargedTable, receipt: Receipt, analyst: str | None) -> Remain
 
 
 def _keep_receipt(table: ChargedTable, receipt: Receipt) -> None:
-    """Write a receipt to the file that the card names, if it names one."""
+    """Write a receipt to the card's receipt file, if the card states one."""
     if table.card.receipt is not None:
         keep_receipt(table.card.receipt, receipt)
 
@@ -601,11 +607,11 @@ def advance_series(
     record
         The series in the ledger.
     periods
-        Which periods, in words, for the log of incidents.
+        The periods in words, for the log of incidents.
     measure
         Reads the rows. Its errors, which may tell of data, go to the log of incidents only.
     compute
-        Makes of the rows what the ledger calls with the state of the series.
+        Returns, from the measured rows, the function that the ledger calls with the state of the series.
     """
     subject = f"{table.card.name}: a series, {periods}"
 
@@ -625,7 +631,7 @@ def advance_series(
         """Compute and record the advance; errors that tell nothing about rows are raised later as they are."""
         try:
             record.advance(compute(lines), max_incidents=table.card.max_incidents)
-        except (LedgerError, DatasetClosed) as error:  # they say nothing about rows
+        except (LedgerError, DatasetClosed) as error:  # they do not depend on rows
             refusals.append(error)
 
     hide_data_errors(advance, table.incident_log, subject, incident)

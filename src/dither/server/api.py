@@ -36,17 +36,17 @@ from dither.tables.planning.explain import Explanation
 from dither.wire.protocol import API, CONTENT_TYPE, KEY_HEADER
 from dither.wire.results import answer_to_json, card_to_json, explanation_to_json
 
-_SHORT = 16_384
-"""How many bytes of a body are read in the thread of the event loop."""
-_LONGEST_WAIT = 60
+_MAX_INLINE_BYTES = 16_384
+"""The largest body, in bytes, that is parsed in the event loop's own thread instead of a worker thread."""
+_MAX_WAIT_SECONDS = 60
 
 
 # -- values as JSON -------------------------------------------------------------------------------------------------
 
 
 def document(value: Any) -> Any:
-    """Convert the result of a use case to JSON values: a dataclass becomes an object of its fields unless it has a
-    form of its own in ``_FORMS``."""
+    """Convert the result of a use case to JSON values: types listed in ``_FORMS`` by their own function, any other
+    dataclass to an object of its fields."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     for kind, form in _FORMS:
@@ -60,7 +60,8 @@ def document(value: Any) -> Any:
 
 
 def _account(account: Account) -> dict[str, Any]:
-    """Convert an account to a JSON object; of people's accounts only the limit is told."""
+    """Convert an account to a JSON object. What each person has spent is private, so ``spent`` and ``left`` of the
+    people's account are null."""
     names = ("owner", "kind", "name", "unit", "limit", "spent", "left", "left_text")
     return {name: document(getattr(account, name)) for name in names}
 
@@ -72,7 +73,7 @@ _FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
     (Guarantee, codec.to_json),
     (Account, _account),
 )
-"""What has a form of its own; all else is the fields of its dataclass."""
+"""Types that are not converted field by field, each with the function that makes its JSON object."""
 
 
 # -- parameters -----------------------------------------------------------------------------------------------------
@@ -80,11 +81,11 @@ _FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a query, or a field of a body: its schema, how it is read, and its value where it is left out."""
+    """A query parameter or a field of a JSON body: its JSON schema, its parser and its default value."""
 
     schema: Mapping[str, Any]
     read: Callable[[Any, str], Any]
-    """From a value and its name to what is used; anything else than the schema says is refused."""
+    """Parses a value, given with the parameter's name; raises InvalidArgument where it does not fit the schema."""
     default: Any = None
     required: bool = False
 
@@ -166,14 +167,15 @@ class Endpoint:
     summary: str
     use_case: UseCase
     result: str = ""
-    """The name of the result in the response; empty where the result is the response."""
+    """The key under which the response object holds the result; empty if the result is the whole response."""
     body: Mapping[str, Parameter] = field(default_factory=dict)
     query: Mapping[str, Parameter] = field(default_factory=dict)
     has_key: bool = False
     recorded: UseCase | None = None
-    """What finds the result by a few reads of the server's own database, or gives None if that is not enough."""
+    """A faster use case, tried first: it returns the result if a few reads of the server's database find it, else
+    None."""
     schema: str = ""
-    """The schema of the response, if the document has one."""
+    """The name of the response's schema in the OpenAPI document; empty for a plain object."""
 
     def arguments(self, request: Request, body: bytes) -> dict[str, Any]:
         """Return the keyword arguments for the use case, from path, query, body and headers; refuse unknown and
@@ -195,30 +197,31 @@ _PAGE = {"after": replace(WHOLE, default=0), **_MOST}
 _ASKED = {"question": QUESTION, "options": OPTIONS}
 _TITLE = {"title": NEEDED}
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/tables", "The tables that may be asked", lambda s: s.tables.list, "tables"),
-    Endpoint("GET", "/tables/{table}", "What is public about a table", lambda s: s.tables.card),
-    Endpoint("GET", "/cards", "Cards and plans that are not in force as they stand", lambda s: s.tables.problems,
+    Endpoint("GET", "/tables", "List the tables you may query", lambda s: s.tables.list, "tables"),
+    Endpoint("GET", "/tables/{table}", "Show the public card of a table", lambda s: s.tables.card),
+    Endpoint("GET", "/cards", "List the card and plan files that are not in force", lambda s: s.tables.problems,
              "problems"),
     Endpoint("POST", "/tables/{table}/explain", "Explain a question; nothing is charged", lambda s: s.questions.explain,
              "", _ASKED),
     Endpoint("POST", "/tables/{table}/questions", "Ask a question", lambda s: s.questions.ask, "", _ASKED, _WAIT, True,
              lambda s: s.questions.recorded, "Job"),
-    Endpoint("GET", "/jobs", "Own questions that wait", lambda s: s.questions.jobs, "jobs"),
-    Endpoint("GET", "/jobs/{job}", "How a question stands", lambda s: s.questions.job, query=_WAIT, schema="Job"),
+    Endpoint("GET", "/jobs", "List your waiting questions", lambda s: s.questions.jobs, "jobs"),
+    Endpoint("GET", "/jobs/{job}", "Show the state of a question", lambda s: s.questions.job, query=_WAIT,
+             schema="Job"),
     Endpoint("DELETE", "/jobs/{job}", "Cancel a question", lambda s: s.questions.cancel),
-    Endpoint("GET", "/answers", "Own answers", lambda s: s.answers.mine, "answers",
+    Endpoint("GET", "/answers", "List your answers", lambda s: s.answers.mine, "answers",
              query={"table": TEXT, **_MOST, "before": TEXT}),
-    Endpoint("GET", "/answers/{answer}", "An answer", lambda s: s.answers.document, schema="Answer"),
+    Endpoint("GET", "/answers/{answer}", "Show an answer", lambda s: s.answers.document, schema="Answer"),
     Endpoint("POST", "/answers/{answer}/propose", "Ask a steward to publish an answer", lambda s: s.answers.propose,
              "", _TITLE),
     Endpoint("POST", "/answers/{answer}/publish", "Publish an answer to readers", lambda s: s.answers.publish,
              "", _TITLE),
-    Endpoint("DELETE", "/answers/{answer}/publish", "Publish an answer no longer", lambda s: s.answers.unpublish),
-    Endpoint("GET", "/published", "Published answers", lambda s: s.answers.published, "answers"),
-    Endpoint("GET", "/proposals", "Answers to be published", lambda s: s.answers.proposals, "answers"),
-    Endpoint("GET", "/budget", "What is left to spend", lambda s: s.budgets.own, "budgets"),
-    Endpoint("GET", "/tables/{table}/budget", "The accounts of a table", lambda s: s.budgets.dataset),
-    Endpoint("GET", "/plans", "Plans of publications", lambda s: s.plans.list, "plans"),
+    Endpoint("DELETE", "/answers/{answer}/publish", "Withdraw a published answer", lambda s: s.answers.unpublish),
+    Endpoint("GET", "/published", "List published answers", lambda s: s.answers.published, "answers"),
+    Endpoint("GET", "/proposals", "List answers proposed for publication", lambda s: s.answers.proposals, "answers"),
+    Endpoint("GET", "/budget", "Show your remaining budget", lambda s: s.budgets.own, "budgets"),
+    Endpoint("GET", "/tables/{table}/budget", "Show the accounts of a table", lambda s: s.budgets.dataset),
+    Endpoint("GET", "/plans", "List publication plans", lambda s: s.plans.list, "plans"),
     Endpoint("GET", "/plans/{plan}", "Explain a plan", lambda s: s.plans.explain),
     Endpoint("POST", "/plans/{plan}/release", "Release a plan", lambda s: s.plans.release, query=_WAIT, has_key=True,
              schema="Job"),
@@ -226,26 +229,26 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              lambda s: s.profiles.forecast, "", {"options": OPTIONS}),
     Endpoint("POST", "/tables/{table}/profile", "Buy a profile of a table", lambda s: s.profiles.release, "",
              {"options": OPTIONS}, _WAIT, schema="Job"),
-    Endpoint("GET", "/users", "All users", lambda s: s.users.list, "users"),
-    Endpoint("GET", "/grants", "Who may ask what", lambda s: s.users.grants, "grants", query={"table": TEXT}),
-    Endpoint("POST", "/grants", "Let a user ask a table", lambda s: s.users.grant, "",
+    Endpoint("GET", "/users", "List users", lambda s: s.users.list, "users"),
+    Endpoint("GET", "/grants", "List grants", lambda s: s.users.grants, "grants", query={"table": TEXT}),
+    Endpoint("POST", "/grants", "Grant a user access to a table", lambda s: s.users.grant, "",
              {"user": NEEDED, "table": NEEDED, "limit": _nullable(GUARANTEE), "first": BOOLEAN}),
-    Endpoint("DELETE", "/grants/{user}/{table}", "Let a user ask a table no longer", lambda s: s.users.revoke,
+    Endpoint("DELETE", "/grants/{user}/{table}", "Revoke a user's access to a table", lambda s: s.users.revoke,
              "revoked"),
-    Endpoint("GET", "/limits", "Changes of limits", lambda s: s.budgets.changes, "changes"),
-    Endpoint("POST", "/limits", "Propose another limit (not with a token)", lambda s: s.budgets.propose, "",
+    Endpoint("GET", "/limits", "List changes of limits", lambda s: s.budgets.changes, "changes"),
+    Endpoint("POST", "/limits", "Propose a new limit (needs a session, not a token)", lambda s: s.budgets.propose, "",
              {"table": NEEDED, "limit": GUARANTEE, "reason": NEEDED, "analyst": _nullable(TEXT),
               "each_person": BOOLEAN}),
-    Endpoint("GET", "/incidents", "Incidents of each table", lambda s: s.budgets.incidents, "tables"),
-    Endpoint("GET", "/tables/{table}/entries", "The history of a table's ledger", lambda s: s.chain.entries, "entries",
-             query=_PAGE),
+    Endpoint("GET", "/incidents", "List the incidents of each table", lambda s: s.budgets.incidents, "tables"),
+    Endpoint("GET", "/tables/{table}/entries", "List the entries of a table's ledger", lambda s: s.chain.entries,
+             "entries", query=_PAGE),
     Endpoint("POST", "/tables/{table}/verify", "Verify a table's ledger", lambda s: s.chain.verify, "",
              {"receipt": _nullable(TEXT)}),
-    Endpoint("GET", "/tables/{table}/receipt", "The last receipt of a table's ledger", lambda s: s.chain.receipt,
+    Endpoint("GET", "/tables/{table}/receipt", "Show the last receipt of a table's ledger", lambda s: s.chain.receipt,
              "receipt"),
-    Endpoint("GET", "/events", "The event log", lambda s: s.chain.events, "events", query={**_PAGE, "user": TEXT}),
+    Endpoint("GET", "/events", "List the event log", lambda s: s.chain.events, "events", query={**_PAGE, "user": TEXT}),
 )  # fmt: skip
-"""All of them; their paths stand below :data:`dither.wire.protocol.API`."""
+"""All endpoints; their paths are relative to :data:`dither.wire.protocol.API`."""
 
 
 # -- serving --------------------------------------------------------------------------------------------------------
@@ -274,7 +277,7 @@ def _route(endpoint: Endpoint) -> Route:
         def work() -> tuple[Any, int]:
             """Return the response, or a job to wait for and for how long."""
             given = endpoint.arguments(request, body)
-            seconds = min(_LONGEST_WAIT, given.pop("wait", 0))
+            seconds = min(_MAX_WAIT_SECONDS, given.pop("wait", 0))
             result = endpoint.use_case(service)(who, **given)
             if isinstance(result, Job) and result.state == "waiting" and seconds:
                 return result, seconds
@@ -297,7 +300,7 @@ def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Req
     it takes a few short reads, and waking a thread twice takes longer. What would be refused is None as well, so that
     the use case refuses and logs it.
     """
-    if endpoint.recorded is None or len(body) > _SHORT:
+    if endpoint.recorded is None or len(body) > _MAX_INLINE_BYTES:
         return None
     if not service.context.is_quick(request.path_params.get("table", "")):
         return None
@@ -362,7 +365,7 @@ _TEXT, _NULLABLE_TEXT = {"type": "string"}, {"type": ["string", "null"]}
 _SCHEMAS = {
     "Problem": {
         "type": "object",
-        "description": "What went wrong (RFC 9457): what was expected, what was got, and how to mend it.",
+        "description": "An error (RFC 9457) with what was expected, what was received, and how to fix it.",
         "required": ["type", "title", "status", "detail"],
         "properties": {
             **dict.fromkeys(("type", "title", "detail", "name", "expected", "got", "fix"), _TEXT),
@@ -409,7 +412,7 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "dither",
             "version": "1",
-            "description": "Private answers: each costs a part of a budget, and comes with its errors.",
+            "description": "Differentially private answers, each with its error and its cost in privacy budget.",
         },
         "security": [{"token": []}],
         "paths": paths,
@@ -428,7 +431,9 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         *({"name": name, "in": "query", "schema": item.description} for name, item in endpoint.query.items()),
     ]
     if endpoint.has_key:
-        words = "Names this release for ever: sent again, the same answer is returned, and nothing is charged."
+        words = (
+            "A name for this release. A repeated request with this key returns the recorded answer without a charge."
+        )
         parameters.append({"name": KEY_HEADER, "in": "header", "description": words, "schema": _TEXT})
     schema = {"$ref": f"#/components/schemas/{endpoint.schema}"} if endpoint.schema else {"type": "object"}
     content = {"application/json": {"schema": schema}}

@@ -58,7 +58,7 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BEARER = "bearer "
 _MAX_HEADER = 500
 _FREE = frozenset({"/health"})
-"""What is not counted, beside the files under ``/static/``: it reads no database and knows nobody."""
+"""Paths without authentication and rate limit, besides the files under ``/static/``: they read no database."""
 _PUBLIC = f"{API}/openapi.json"
 """The one address of the interface that needs no token."""
 _log = logging.getLogger("dither.server")
@@ -237,7 +237,7 @@ class SecureHeaders(HttpMiddleware):
 
 
 class SameOrigin(HttpMiddleware):
-    """Refuses requests that change something and that another site made the browser send."""
+    """Refuses cross-site requests that may change something, which a foreign page made the browser send."""
 
     def __init__(self, app: ASGIApp, *, origins: frozenset[str]) -> None:
         super().__init__(app)
@@ -295,7 +295,7 @@ class BodyLimit(HttpMiddleware):
         sent = False
 
         async def replay() -> Message:
-            """Give the body that was read as the one event of the request; afterwards what the client sends, such as
+            """Return the body that was read as the first event of the request, then the client's later events, such as
             a disconnect."""
             nonlocal sent
             if not sent:

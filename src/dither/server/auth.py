@@ -54,7 +54,7 @@ class NewToken:
 
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,62}")
-"""What users may be called: also the analyst's name in the ledger, for ever."""
+"""Valid user names. A name is also the analyst's name in the ledger, so it can never be changed."""
 
 MIN_PASSWORD, MAX_PASSWORD = 10, 200
 
@@ -62,7 +62,7 @@ TOKEN_PREFIX = "dither_"
 
 _LINK_HOURS = 72
 
-_TOUCH_SECONDS = 60.0  # how exactly it is known when a session or token was last used
+_TOUCH_SECONDS = 60.0  # the stored time of last use is renewed at most this often, to save writes
 
 hasher = PasswordHasher()
 """argon2id, with the parameters of RFC 9106 for little memory: 64 MiB, 3 passes, 4 lanes."""
@@ -169,7 +169,8 @@ class Authentication:
         return secret
 
     def peek_link(self, secret: str) -> tuple[str, str | None]:
-        """Return the kind of a one-time link to a password and its user, without using it up; refuse any other.
+        """Return the kind of a one-time link for setting a password (``first`` or ``password``) and its user, without
+        using it up; refuse other links.
 
         The user is None where the link was made without one.
         """
@@ -179,7 +180,7 @@ class Authentication:
         return row.kind, row.user
 
     def take_link(self, secret: str, kind: str) -> tuple[str | None, Any]:
-        """Use up a one-time link and return its user (None: made without one) and its data.
+        """Use up a one-time link and return its user (None if it was made without one) and the data stored with it.
 
         Refuse one that is used, expired or of another ``kind``. Of two simultaneous requests only one gets it, since
         the deletion of its row decides.
@@ -280,7 +281,7 @@ class Authentication:
 
 
 def _locked(connection: sa.Connection, user: str) -> Any:
-    """Return the row of a user, locked against changes until the transaction ends."""
+    """Return the row of a user (None if unknown), locked against changes until the transaction ends."""
     return connection.execute(sa.select(schema.users).where(schema.users.c.name == user).with_for_update()).fetchone()
 
 
@@ -300,8 +301,8 @@ def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[s
     """Return the statements that end a user's sessions, tokens and, if ``links``, one-time links; the session with
     the hash ``but`` stays.
 
-    They follow every change of a password, of roles, and of whether somebody may sign in: whoever changes a password
-    because another person has it wants that person out, with the tokens that they made.
+    They are run with every change of a password, of roles or of the right to sign in: a password is often changed
+    because somebody else knows it, and that person must lose open sessions and tokens, too.
     """
     sessions, tokens, unused = schema.sessions, schema.tokens, schema.links
     return (
@@ -345,7 +346,7 @@ _tokens = schema.tokens
 
 
 class OwnAccount:
-    """What users do with their own accounts, signed in by a session and never with a token."""
+    """What users may do with their own accounts; all of it needs a session, since a stolen token must not suffice."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -367,18 +368,18 @@ class OwnAccount:
             )
 
     def end_sessions(self, who: Principal) -> None:
-        """End all own sessions but the current one."""
+        """End all sessions of the user ``who`` except the current one."""
         with self._context.acting(who, "account.own", "sessions", logged=True):
             sessions = schema.sessions
             others = sessions.c.user == who.name, sessions.c.hash != who.credential
             self._context.store.run(sessions.delete().where(*others))
 
     def is_empty(self) -> bool:
-        """Return whether there are no users yet, so that the sign-in page tells where the first link is."""
+        """Return whether there are no users yet; the sign-in page then explains how to become the first steward."""
         return self._context.store.one(sa.select(schema.users.c.name).limit(1)) is None
 
     def tokens(self, who: Principal) -> tuple[PersonalToken, ...]:
-        """Return the own tokens, the newest first and without their secrets."""
+        """Return the tokens of the user ``who``, the newest first and without their secrets."""
         authorize(who, "tokens.own")
         statement = sa.select(_tokens).where(_tokens.c.user == who.name).order_by(_tokens.c.created_at.desc())
         return tuple(_token(row) for row in self._context.store.rows(statement))
@@ -413,7 +414,7 @@ class OwnAccount:
             return NewToken(self._get(str(row["id"]), who), secret)
 
     def revoke_token(self, who: Principal, token: str) -> PersonalToken:
-        """Revoke an own token at once."""
+        """Revoke a token of the user ``who`` and return it; it stops working at once."""
         with self._context.acting(who, "tokens.own", token, logged=True):
             self._get(token, who)
             unrevoked = _tokens.c.id == token, _tokens.c.revoked_at.is_(None)
@@ -421,7 +422,7 @@ class OwnAccount:
             return self._get(token, who)
 
     def _get(self, token: str, who: Principal) -> PersonalToken:
-        """Return an own token; raise NotFound for others."""
+        """Return a token of the user ``who``; raise NotFound for tokens of other users."""
         row = self._context.store.one(sa.select(_tokens).where(_tokens.c.id == token, _tokens.c.user == who.name))
         if row is None:
             raise NotFound.of("token")

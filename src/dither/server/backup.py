@@ -47,14 +47,14 @@ MANIFEST = "backup.json"
 DATABASE = "the server's database"
 _VERSION = 1
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
-_NOTHING: dict[str, Guarantee] = {"epsilon": PureDP(1e-9), "rho": ZCDP(1e-12)}
-"""Limits under which nothing can be asked."""
+_ALMOST_ZERO: dict[str, Guarantee] = {"epsilon": PureDP(1e-9), "rho": ZCDP(1e-12)}
+"""Limits, by the account's unit, too small for any question; a limit must be above 0."""
 
 
 @dataclass(frozen=True)
 class SavedLedger:
-    """A ledger in a backup: where it was, its copy, its last receipt, the fingerprint of its secret, and where the
-    receipts of its tables are kept."""
+    """A ledger in a backup: its path in the served folder, the file name of its copy, its last receipt (``head``), the
+    fingerprint of its secret, and the paths of the receipt files of its tables."""
 
     place: str
     copy: str
@@ -65,7 +65,8 @@ class SavedLedger:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is in a backup. ``elsewhere`` are databases that are not, since they have backups of their own."""
+    """The content of a backup. ``elsewhere`` names PostgreSQL databases, which are not included: back them up with
+    PostgreSQL's own tools. ``hashes`` has the SHA-256 of each file."""
 
     at: str
     ledgers: tuple[SavedLedger, ...]
@@ -77,8 +78,8 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of one part of a backup: ``kept`` as it was, ``restored``, or ``missing`` (to be restored by other
-    means).
+    """The outcome of restoring one part of a backup: ``kept`` (the existing one was intact), ``restored``, or
+    ``missing`` (not in the backup; restore it by other means).
 
     ``entry`` is the last one that the copy of a ledger has. ``lost`` is the least number of entries that the receipt
     knows of and the ledger does not; None where no receipt was kept. ``refused`` says that the ledger is refused until
@@ -97,9 +98,9 @@ class Restored:
 def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathLike[str] | None = None) -> Manifest:
     """Copy the ledgers, the server's database, cards, plans and configuration of a folder into a new folder.
 
-    The folder appears when everything is in it and every ledger has been verified; only its owner may read it. The
-    ledgers' secrets are not in it: whoever has both can test who is in the data. ``keys`` is a folder to which they
-    are copied, once.
+    The folder ``into`` appears when everything is in it and every ledger has been verified; only its owner may read it.
+    The ledgers' secrets are left out, since a ledger together with its secret lets one test who is in the data;
+    ``keys`` is a separate folder to which they are copied (None: they are not copied).
     """
     target = Path(into).absolute()
     if os.path.lexists(target):
@@ -161,7 +162,8 @@ def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
 
 
 def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
-    """Yield the ledger and receipts of every card in the folder, and of cards that were served before.
+    """Yield the pins of cards that were served before (``pinned``) and of every card in the folder; a pin names the
+    card's ledger and receipt file.
 
     A card that cannot be read and was never served is refused: its ledger would be left out of the backup.
     """
@@ -233,11 +235,11 @@ def restore(
     signed_by: str = "",
     reason: str = "",
 ) -> tuple[Restored, ...]:
-    """Put back what is missing or damaged in a folder, and return what became of each part.
+    """Restore missing and damaged files of a served folder from a backup, and return the outcome for each part.
 
-    No server may be running on the folder of ``config``; ``source`` is the folder of the backup. ``keys`` is the folder
-    with the ledgers' secrets, where they are not beside the ledgers. ``accept_loss`` sets the limits in a ledger that
-    has lost entries to what is known to be spent; ``signed_by`` and ``reason`` stay in its history.
+    The server of the folder of ``config`` must be stopped; ``source`` is the folder of the backup. ``keys`` is the
+    folder with copies of the ledgers' secrets (None: they are still beside the ledgers). ``accept_loss`` sets the
+    limits in a ledger that has lost entries to its recorded spending; ``signed_by`` and ``reason`` stay in its history.
     """
     if accept_loss and not (signed_by and reason):
         fix = "pass --signed-by NAME --reason WHY"
@@ -277,8 +279,7 @@ def _restore_ledger(
     ``saved`` describes the copy in the backup ``source``; ``folder`` is the server's, and ``stamp`` (the time) becomes
     part of the names of replaced files. A kept receipt of an entry that the ledger lacks shows that charges were lost.
     Then the result is refused or, with ``accept_loss``, all limits are lowered to what was spent, signed with
-    ``signed_by`` and ``reason``. The number of lost entries is None where no receipt was kept, and they cannot be
-    known.
+    ``signed_by`` and ``reason``. Without a kept receipt the number of lost entries is unknown (None).
     """
     place, head = folder / saved.place, Receipt.read(saved.head)
     outcome: Literal["kept", "restored"] = "kept" if _holds(place, head) else "restored"
@@ -291,7 +292,7 @@ def _restore_ledger(
     with open_ledger(place, create=False) as ledger:
         ahead = [known for known in kept.values() if known is not None and not _has(ledger, known)]
         lost = max((max(1, known.seq - ledger.head.seq) for known in ahead), default=0)
-        says = any(known is not None for known in kept.values())
+        has_receipt = any(known is not None for known in kept.values())
         if ahead and accept_loss:
             _close_limits(ledger, signed_by, f"restored from a copy of entry {head.seq}: {reason}")
             for path, known in kept.items():
@@ -300,7 +301,7 @@ def _restore_ledger(
         if not ahead or accept_loss:
             for path in kept:
                 keep_receipt(path, ledger.head)
-        return Restored(saved.place, outcome, head.seq, lost if says else None, bool(ahead) and not accept_loss)
+        return Restored(saved.place, outcome, head.seq, lost if has_receipt else None, bool(ahead) and not accept_loss)
 
 
 def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str) -> None:
@@ -344,10 +345,10 @@ def _has(ledger: Ledger, receipt: Receipt) -> bool:
 
 
 def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
-    """Lower every limit of a ledger to what is known to be spent: lost charges may have spent all that seems to be
+    """Lower every limit of a ledger to the spending that it records: lost charges may have spent all that seems to be
     left.
 
-    What people have spent is private, so that their limit is lowered to almost nothing.
+    What people have spent is private, so their limit is lowered to almost 0.
     """
     for account in ledger.accounts():
         if account.limit is None or (account.kind == "analyst" and not account.name):
@@ -355,7 +356,7 @@ def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
         of_people, owner = account.kind == "people", account.owner
         if of_people:  # through any of the datasets that share them
             owner = next(a.owner for a in ledger.accounts() if a.kind == "dataset" and a.population == account.owner)
-        limit = account.spent if account.spent is not None and not of_people else _NOTHING[account.unit]
+        limit = account.spent if account.spent is not None and not of_people else _ALMOST_ZERO[account.unit]
         analyst = account.name if account.kind == "analyst" else None
         ledger.change_limit(
             owner, limit, signed_by=signed_by, reason=reason, analyst=analyst, each_person=of_people

@@ -57,8 +57,8 @@ _cards, _signatures, _users = schema.cards, schema.card_signatures, schema.users
 
 @dataclass(frozen=True)
 class Pin:
-    """What is pinned about a table: the file of its card, its ledger and receipt, and each source of its rows with
-    the column that identifies the person."""
+    """What must not change about a served table without signatures: the file name of its card, its ledger, its receipt
+    file, and each source of its rows with the column that identifies the person."""
 
     name: str
     file: str
@@ -68,7 +68,7 @@ class Pin:
 
     @classmethod
     def of(cls, path: Path, card: Card, receipt_file: str) -> Pin:
-        """Return the pin of a card: what it states about its ledger and rows.
+        """Return the pin of the card in the file ``path``, with its addresses in canonical form.
 
         >>> Pin.of(Path("/cards/t.toml"), Card("t", "/cards/t.csv", {}, ledger="/cards/t.sqlite"), "/r").ledger
         't.sqlite'
@@ -77,7 +77,7 @@ class Pin:
         units: dict[str, set[str]] = {}
         for table in card.private_tables.values():
             for place in _source_addresses(table.source, folder):
-                units.setdefault(place, set()).add(_unit(table))
+                units.setdefault(place, set()).add(_person_column(table))
         ledger = "" if card.ledger is None else _canonical_address(card.ledger, folder)
         sources = {place: ", ".join(sorted(units[place])) for place in sorted(units)}
         return cls(card.name, path.name, ledger, _canonical_address(receipt_file, folder), sources)
@@ -89,33 +89,35 @@ class Pin:
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
     def covers(self, other: Pin) -> bool:
-        """Return whether another pin of the table adds nothing to this one."""
+        """Return whether ``other`` equals this pin except that it may have fewer sources."""
         return self == replace(other, sources=self.sources) and other.sources.items() <= self.sources.items()
 
     def difference(self, pinned: Iterable[Pin], folder: Path) -> str:
-        """Return in words how this pin would give rows a fresh budget although others pin them; empty if it would
-        not."""
+        """Return how this pin would give rows a second, fresh budget, in words for stewards; empty if it would not.
+
+        ``pinned`` are the pins of all tables, and ``folder`` is the served folder, to which their paths are relative.
+        """
         others = {pin.name: pin for pin in pinned}
         before = others.pop(self.name, None)
         if before is not None and (self.ledger, self.receipt) != (before.ledger, before.receipt):
-            return "another ledger or receipt"
-        known = {} if before is None else before._units(folder)
-        here = self._units(folder)
+            return "a different ledger or receipt"
+        known = {} if before is None else before._person_columns(folder)
+        here = self._person_columns(folder)
         if any(known.get(row) not in (None, unit) for row, unit in here.items()):
-            return "another column that names the person"
+            return "a different column that identifies the person"
         for pin in others.values():
             if before is None and pin.file == self.file:
-                return f"another name than {pin.name}"
-            if (here.keys() - known.keys()) & pin._units(folder).keys():
+                return f"a name other than {pin.name}"
+            if (here.keys() - known.keys()) & pin._person_columns(folder).keys():
                 return f"rows that have the budget of {pin.name}"
         return ""
 
-    def _units(self, folder: Path) -> dict[str, str]:
-        """Return the person column of each source, by its address and by the identity of its file."""
+    def _person_columns(self, folder: Path) -> dict[str, str]:
+        """Return the column that identifies the person, by each address and file identity of the sources."""
         return {row: unit for source, unit in self.sources.items() for row in _row_identities(source, folder)}
 
 
-def _unit(table: PrivateTable) -> str:
+def _person_column(table: PrivateTable) -> str:
     """Return the column that identifies the person, with its type and format; empty where each row is a person."""
     if table.unit is None:
         return ""
@@ -124,7 +126,8 @@ def _unit(table: PrivateTable) -> str:
 
 
 def _canonical_address(text: str, folder: Path) -> str:
-    """Return an address without its password, or a path; relative if it is inside the served folder."""
+    """Return an address in canonical form: a URL without user and password; a file's real path, relative to the served
+    ``folder`` if it is inside."""
     if "://" in text:
         scheme, _, address = text.partition("://")
         return f"{scheme}://{_PASSWORD.sub('', address.rpartition('@')[2])}"
@@ -134,7 +137,10 @@ def _canonical_address(text: str, folder: Path) -> str:
 
 
 def _source_addresses(source: str, folder: Path) -> set[str]:
-    """Return the canonical addresses of a source: itself and, for a glob, its files."""
+    """Return the canonical addresses of a source: its own and, for a glob pattern, those of the matching files.
+
+    A source is a file, or ``database::table`` with a file, a PostgreSQL URL or ``spark`` before the colons.
+    """
     place, mark, table = source.rpartition("::")
     if not mark:
         path = os.path.join(folder, source)
@@ -153,7 +159,8 @@ def _table_name(name: str, default_schema: str) -> str:
 
 
 def _database(address: str) -> str:
-    """Return host, port and name of a PostgreSQL database in canonical form, however its address is written."""
+    """Return the address of a PostgreSQL database in canonical form, ``postgresql://host[:port]/name``, so that two
+    spellings of one database are equal."""
     try:
         url = urlsplit(address)
         given = {key: values[-1] for key, values in parse_qs(url.query).items()}
@@ -184,12 +191,12 @@ class Pins:
         self.needed = 1 if single_steward else 2
 
     def all(self) -> tuple[Pin, ...]:
-        """Return the pins of all tables."""
+        """Return the stored pins of all tables, ordered by table name."""
         rows = self._store.rows(sa.select(_cards).order_by(_cards.c.dataset))
         return tuple(Pin(row.dataset, row.file, row.ledger, row.receipt, json.loads(row.sources)) for row in rows)
 
     def keep(self, pin: Pin) -> None:
-        """Store the pin of a table, beside the sources that it had before; signatures for it are used up."""
+        """Store the pin of a table, keeping the sources that it had before, and delete the signatures for it."""
         before = next((known.sources for known in self.all() if known.name == pin.name), {})
         sources = json.dumps({**before, **pin.sources}, sort_keys=True)
         row = {"dataset": pin.name, "file": pin.file, "ledger": pin.ledger, "receipt": pin.receipt, "sources": sources,
@@ -224,17 +231,18 @@ def void_signatures(user: str) -> sa.Executable:
     return _signatures.delete().where(_signatures.c.user == user)
 
 
-State = tuple[int, ...]
+FileState = tuple[int, ...]
 
 RESTART = "have stewards sign it off, and start the server again; or undo it"
 
 
 @dataclass(frozen=True)
-class Served:
-    """A card in force, with the text of its file when it was read; the file may have been edited since."""
+class ServedCard:
+    """A card in force, with the text and the state (:func:`fingerprint`) of its file when it was read; the file may
+    have been edited since."""
 
     path: str
-    state: State
+    state: FileState
     card: Card
     text: str = field(repr=False)
 
@@ -251,7 +259,8 @@ class Served:
 
     @property
     def identity(self) -> str:
-        """Return a text that changes whenever the card's file does, as part of what recorded answers are found by."""
+        """Return a text that changes whenever the card's file does; it is hashed into each request, so that an answer
+        recorded under an older card is not found by it."""
         return f"{self.name} {' '.join(map(str, self.state))}"
 
     @property
@@ -261,8 +270,8 @@ class Served:
 
     @property
     def document(self) -> dict[str, str]:
-        """Return the card as JSON for a worker, which reads no file of the folder, so that both use the card in
-        force."""
+        """Return the card as JSON for a worker process. The worker does not read the file again, so that server and
+        worker use one version of the card."""
         return {"path": self.path, "text": self.text, "receipt": self.receipt_file}
 
 
@@ -276,8 +285,8 @@ def served_card(document: dict[str, str]) -> Card:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A file that is not in force as it stands: why, for stewards, and what would have to be signed off, if that is
-    the reason."""
+    """A card or plan file whose present content is not in force, with the reason in words for stewards; ``pin`` is what
+    stewards would have to sign off, None if a signature would not help."""
 
     file: str
     problem: str
@@ -285,16 +294,16 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _FileContent:
     """The content of a file of the folder: a card, a plan, or a problem."""
 
-    state: State
-    served: Served | None = None
+    state: FileState
+    served: ServedCard | None = None
     plan: dict[str, Any] | None = None
     problem: str = ""
 
 
-def fingerprint(path: str) -> State:
+def fingerprint(path: str) -> FileState:
     """Return modification time, size and inode of a file, which change when the file does."""
     try:
         status = os.stat(path)
@@ -303,8 +312,9 @@ def fingerprint(path: str) -> State:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def aligned(card: Card) -> Card:
-    """Return a card with the limits of its ledger's accounts, once these were charged or changed by a signature."""
+def with_ledger_limits(card: Card) -> Card:
+    """Return the card with its limits replaced by those in its ledger, once anything was charged there or a limit was
+    changed; until then, and without a ledger, return the card unchanged."""
     if card.ledger is None:
         return card
     try:
@@ -313,7 +323,7 @@ def aligned(card: Card) -> Card:
             dataset = accounts["dataset", ""]
             if dataset.spent is None and not any(entry.kind == "limit" for entry in ledger.history(card.name)):
                 return card  # until something is charged or signed, the card counts
-    except (LedgerError, InvalidArgument):  # none yet; what else is wrong is said when it is opened
+    except (LedgerError, InvalidArgument):  # no ledger yet; any other problem is raised when it is opened to charge
         return card
     people, template = accounts.get(("people", "")), accounts.get(("analyst", ""))
     return replace(
@@ -328,14 +338,12 @@ class Folder:
     """The cards of a folder that are in force, by the names of their tables, with their ledgers."""
 
     def __init__(self, folder: str, pins: Pins) -> None:
-        """Read all cards of the folder, and decide which are in force; ``pins`` remember what is pinned about each
-        table.
-        """
+        """Read all cards of the folder, and decide which are in force by comparing them with the stored ``pins``."""
         self.path = Path(folder).absolute()
         self.pins = pins
         self._lock = threading.RLock()
-        self._files: dict[str, _Read] = {}  # by path
-        self._served: dict[str, Served] = {}  # cards in force, by table
+        self._files: dict[str, _FileContent] = {}  # by path
+        self._served: dict[str, ServedCard] = {}  # cards in force, by table
         self._refusals: dict[str, Refusal] = {}  # by file name
         self._ledgers: dict[str, Ledger] = {}  # open ledgers, by table
         self._unusable: dict[str, str] = {}  # problems with ledgers of cards not in force, by the digest of their pin
@@ -346,10 +354,14 @@ class Folder:
     # -- which cards are in force -----------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Decide which cards are in force at the start: take over signed changes, and pin all cards on the very
-        first start."""
-        self._look()
-        pinned, readable = self.pins.all(), list(self._readable())
+        """Decide which cards are in force when the server starts.
+
+        A card is accepted, and its pin stored, if it differs from the pinned one and enough stewards have signed that,
+        or if nothing was ever pinned, which is the first start of the server on this folder. Without a usable ledger
+        it is not accepted.
+        """
+        self._read_changed_files()
+        pinned, readable = self.pins.all(), list(self._readable_cards())
         names = [served.name for served in readable]
         for served in readable:
             is_first = not pinned and names.count(served.name) == 1
@@ -358,36 +370,40 @@ class Folder:
                 _retire_receipt(served)
             if (is_first or is_signed) and not self._ledger_problem(served):
                 self.pins.keep(served.pin)
-        self._decide()
+        self._choose_cards_in_force()
 
     def scan(self) -> None:
         """Read added and edited files of the folder again, and decide anew which cards are in force."""
         with self._lock:
-            if self._look() or self._unusable:
-                self._decide()
+            if self._read_changed_files() or self._unusable:
+                self._choose_cards_in_force()
 
-    def _look(self) -> bool:
+    def _read_changed_files(self) -> bool:
         """Read the files that have changed, and return whether there were any."""
-        result: dict[str, _Read] = {}
+        result: dict[str, _FileContent] = {}
         for path in sorted(self.path.glob("*.toml")):
             if path.name == FILE_NAME or not path.is_file():
                 continue
             with suppress(NotFound):  # it has gone meanwhile
                 state, known = fingerprint(str(path)), self._files.get(str(path))
-                result[str(path)] = known if known is not None and known.state == state else _read(path, state)
+                result[str(path)] = known if known is not None and known.state == state else _read_file(path, state)
         changed, self._files = result != self._files, result
         return changed
 
-    def _readable(self) -> Iterator[Served]:
+    def _readable_cards(self) -> Iterator[ServedCard]:
         """Yield the cards of all files that could be read."""
         return (read.served for read in self._files.values() if read.served is not None)
 
-    def _decide(self) -> None:
-        """Decide which cards are in force: the current content of each file, or the last valid one."""
+    def _choose_cards_in_force(self) -> None:
+        """Decide for each file whether its current content or its last valid one is in force, and store new pins.
+
+        A current content is refused if it cannot be read, if its table name is used twice, if it would give rows a
+        fresh budget (:meth:`Pin.difference`), or if the ledger of a new table cannot be opened.
+        """
         pinned, before = self.pins.all(), {served.path: served for served in self._served.values()}
         owners = {pin.name: pin.file for pin in pinned}
-        names = [served.name for served in self._readable()]
-        in_force: dict[str, Served] = {}
+        names = [served.name for served in self._readable_cards()]
+        in_force: dict[str, ServedCard] = {}
         refusals: dict[str, Refusal] = {}
         unusable, self._unusable = self._unusable, {}
         for path, read in self._files.items():
@@ -423,7 +439,7 @@ class Folder:
         self.scan()
         return tuple(self._refusals[file] for file in sorted(self._refusals))
 
-    def get(self, name: str) -> Served:
+    def get(self, name: str) -> ServedCard:
         """Return the card in force of a table; raise NotFound for an unknown name."""
         with self._lock:
             served = self._served.get(name)
@@ -439,15 +455,17 @@ class Folder:
     # -- ledgers ----------------------------------------------------------------------------------------------------
 
     def ledger(self, name: str) -> Ledger:
-        """Return the open ledger of a table. It has to hold the kept receipt; from then on a receipt is kept, so
-        that a ledger that is removed is not created anew."""
-        return self._opened(self.get(name))
+        """Return the open ledger of a table; refuse one that does not hold the kept receipt.
 
-    def _opened(self, served: Served) -> Ledger:
+        Opening stores a receipt, so that a ledger that is removed later is refused instead of created anew.
+        """
+        return self._open_ledger_once(self.get(name))
+
+    def _open_ledger_once(self, served: ServedCard) -> Ledger:
         """Return the ledger of a card, which is opened once, and keep its receipt."""
         with self._lock:
             if served.name not in self._ledgers:
-                card = aligned(served.card)
+                card = with_ledger_limits(served.card)
                 if card.ledger is None:
                     fix = "state ledger in the card"
                     raise InvalidArgument("ledger", "the path or address of a ledger", "none", fix)
@@ -463,13 +481,13 @@ class Folder:
                 self._ledgers[served.name] = ledger
             return self._ledgers[served.name]
 
-    def _ledger_problem(self, served: Served) -> str:
+    def _ledger_problem(self, served: ServedCard) -> str:
         """Return why the ledger of a card that is not pinned yet cannot be opened; empty if it can.
 
-        Such a card is not put in force, and the other tables are served.
+        The card is then not put in force, while the other tables are served.
         """
         try:
-            self._opened(served)
+            self._open_ledger_once(served)
         except DitherError as error:
             return self._unusable.setdefault(served.pin.digest, str(error))
         return ""
@@ -482,7 +500,7 @@ class Folder:
     # -- plans ------------------------------------------------------------------------------------------------------
 
     def plans(self) -> dict[str, tuple[str, str]]:
-        """Return the plans of publications by name (the file's, without ending): the path, and the name of the
+        """Return the publication plans of the folder, by file name without ending: each plan's path and the name of its
         table.
 
         Stewards see among :meth:`refusals` why a plan cannot be read.
@@ -508,7 +526,7 @@ class Folder:
             self._ledgers.clear()
 
 
-def _retire_receipt(served: Served) -> None:
+def _retire_receipt(served: ServedCard) -> None:
     """Rename a kept receipt that the newly signed ledger does not hold: it belongs to the ledger before, and stays
     as evidence."""
     kept = read_receipt(served.receipt_file)
@@ -521,16 +539,17 @@ def _retire_receipt(served: Served) -> None:
         os.replace(served.receipt_file, f"{served.receipt_file}.entry-{kept.seq}")
 
 
-def _read(path: Path, state: State) -> _Read:
-    """Read a file of the folder: a card, a plan, or what is wrong with it."""
+def _read_file(path: Path, state: FileState) -> _FileContent:
+    """Return the content of a file of the folder: a card, a plan, or the problem in words; ``state`` is the file's
+    fingerprint."""
     try:
         raw = read_bytes(path, "card", "or draft a card with dither init")
         given = contents(raw, "card")
         if "source" not in given and "card" in given:
-            return _Read(state, plan=plan_file.read_plan(path))
+            return _FileContent(state, plan=plan_file.read_plan(path))
         card = toml.parse(given, path.parent)
         if card.ledger is None:
             raise InvalidArgument("ledger", "the path or address of a ledger", "none", "state ledger in the card")
-        return _Read(state, served=Served(str(path), state, card, raw.decode("utf-8-sig")))
+        return _FileContent(state, served=ServedCard(str(path), state, card, raw.decode("utf-8-sig")))
     except DitherError as error:
-        return _Read(state, problem=str(error))
+        return _FileContent(state, problem=str(error))

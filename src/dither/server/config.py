@@ -30,7 +30,7 @@ ELSEWHERE = frozenset({LEDGER_KEY, TOKEN_VARIABLE, "DITHER_TEST_BROWSER", "DITHE
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 20
 _WIDEST_PROXIES = {4: 8, 6: 16}
-"""The least length of a prefix, by version: a few wider ones together are every address."""
+"""The shortest network prefix that may be trusted, by IP version; a few shorter ones would cover every address."""
 _TOKENS = '["what-secrets.token_urlsafe(32)-gives"]'
 _WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _OPEN_ROLES = tuple(role for role in ROLES if role != "steward")
@@ -38,8 +38,8 @@ _OPEN_ROLES = tuple(role for role in ROLES if role != "steward")
 
 @dataclass(frozen=True)
 class Kind:
-    """What the values of a key are: in words, as a test, as parsed from an environment variable, and an example in
-    TOML."""
+    """The type of a configuration value: its description for errors, a test for values, a parser for the text of an
+    environment variable, and an example in TOML."""
 
     expected: str
     holds: Callable[[Any], bool]
@@ -48,8 +48,8 @@ class Kind:
     is_secret: bool = False
 
     def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
-        """Return the error for a value that is not of this kind; ``key`` is how the value is written where it
-        stands."""
+        """Return the error for a value that is not of this kind. ``key`` is the name used in the suggested fix: that of
+        the TOML key or of the environment variable."""
         shown = "a value of a different form" if self.is_secret else clip(repr(value))
         return InvalidArgument(name, self.expected, shown, f"write {key} = {self.example}")
 
@@ -70,8 +70,8 @@ def _read_names(text: str) -> tuple[str, ...]:
 
 
 def _number(most: float, example: float, least: float | None = None) -> Kind:
-    """Return the kind of numbers up to ``most``, above 0 or, with ``least``, from that on; whole numbers if the
-    example is one."""
+    """Return the kind of numbers from ``least`` (None: above 0) to ``most``; whole numbers only, if the example is
+    an integer."""
     whole = isinstance(example, int)
 
     def holds(value: Any) -> bool:
@@ -99,7 +99,7 @@ def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secre
     """Return the kind of setting whose value is a text that is empty or passes a test."""
 
     def right(value: Any) -> bool:
-        """Return whether a value is such a text."""
+        """Return whether a value is empty text, or printable text that passes the test ``holds``."""
         return isinstance(value, str) and (not value or (value.isprintable() and holds(value)))
 
     return Kind(expected, right, str, f'"{example}"', is_secret)
@@ -109,14 +109,14 @@ def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secr
     """Return the kind of setting whose value is a list of texts that all pass a test."""
 
     def right(value: Any) -> bool:
-        """Return whether a value is such a list."""
+        """Return whether a value is a tuple of texts that all pass the test ``holds``."""
         return isinstance(value, tuple) and all(isinstance(item, str) and holds(item) for item in value)
 
     return Kind(expected, right, _read_names, example, is_secret)
 
 
 def _split(text: str) -> SplitResult | None:
-    """Split a web address into its parts; None for other text, and for an address with a user name, query or
+    """Split an http(s) URL into its parts; return None for other text, and for a URL with a user name, query or
     fragment."""
     try:
         parts = urlsplit(text)
@@ -318,7 +318,7 @@ class Config:
 
 
 KINDS: Mapping[str, Kind] = {item.name: item.metadata["kind"] for item in fields(Config) if item.name != "folder"}
-"""The keys of the configuration, each with what its values are."""
+"""The kind of each key of the configuration file."""
 
 
 def variable_of(name: str) -> str:
@@ -343,8 +343,8 @@ def read_config(
     dither.InvalidArgument: DITHER_TIKC: expected a variable that dither reads, got an unknown one. Fix: write
     'DITHER_TICK', the nearest name.
     """
-    place = Path(path) if path is not None else Path(folder) / FILE_NAME
-    stated: dict[str, Any] = _contents(place) if path is not None or place.is_file() else {}
+    file = Path(path) if path is not None else Path(folder) / FILE_NAME
+    stated: dict[str, Any] = _contents(file) if path is not None or file.is_file() else {}
     for name in stated:
         if name not in KINDS:
             raise InvalidArgument(clip(name), "a key of the configuration", "an unknown one", closest(name, KINDS))
@@ -375,6 +375,6 @@ def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
     return result
 
 
-def _contents(place: Path) -> dict[str, Any]:
+def _contents(file: Path) -> dict[str, Any]:
     """Read keys and values of a configuration file."""
-    return contents(read_bytes(place, "config", "or leave it out"), "config", place)
+    return contents(read_bytes(file, "config", "or leave it out"), "config", file)

@@ -36,10 +36,10 @@ _NOISY = frozenset({"questions.ask", "questions.cancel", "chain.verify", "sign-o
 _NOISY_PER_MINUTE = 30
 
 _MOST_NOISY = 100_000
-"""How many such lines of each user are kept."""
+"""How many lines of each user about refusals and these actions are kept."""
 
 _JOB_DAYS = 30
-"""How many days a question can be looked up by its id; its answer stays."""
+"""How many days the state of a question can be looked up by its id; the answer is kept longer."""
 
 _PAUSE = 3600.0
 
@@ -68,8 +68,8 @@ class EventLog:
         self._next_prune = 0.0
 
     def line(self, who: str, action: str, subject: str = "", *, refused: str = "") -> tuple[sa.Executable, ...]:
-        """Return the statements that insert a line: one, or none where a user has caused too many refused or repeatable
-        lines.
+        """Return the SQL statements that insert a line: one, or none if the user has caused too many lines about
+        refusals or repeatable actions.
 
         The line says how many of the user's lines before it were left out.
         """
@@ -128,7 +128,8 @@ class EventLog:
 
 
 _ADDRESSES = 50
-"""The limit on sign-ins of one user, as a multiple of that of one address: so that one address locks no user out."""
+"""The limit on sign-ins of one user, as a multiple of the limit of one address: sign-in attempts from a single address
+cannot lock a user out."""
 
 _GRANT = sa.select(schema.grants.c.user).where(
     schema.grants.c.user == sa.bindparam("name"), schema.grants.c.dataset == sa.bindparam("table")
@@ -158,14 +159,14 @@ class Context:
         """Open and start everything; refuse it while another server has the SQLite file locked."""
         lock = None if "://" in config.store_address else FolderLock(config.store_address)
         try:
-            return cls._started(config, clock, lock)
+            return cls._open_parts(config, clock, lock)
         except BaseException:
             if lock is not None:
                 lock.release()
             raise
 
     @classmethod
-    def _started(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
+    def _open_parts(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
         """Open the store, the cards and the ledgers of a folder, and start the workers.
 
         There are two pools: one of ``config.workers`` processes for questions, and one of a single process for
@@ -228,9 +229,12 @@ class Context:
         if logged:
             self.events.write(who.name, action, subject)
 
-    def computed(self, task: Mapping[str, Any], what: str, table: str) -> dict[str, Any]:
-        """Run a task about a table in the worker process for explanations, which reads no rows; raise what the worker
-        refuses."""
+    def run_in_explaining_worker(self, task: Mapping[str, Any], what: str, table: str) -> dict[str, Any]:
+        """Run a task in the worker process for explanations, which reads no rows, and return the worker's last event.
+
+        ``what`` is the subject of the error where time or memory are exceeded, and ``table`` the table concerned.
+        An error of the worker is raised here.
+        """
         message = {**task, "keep_profile": self.jobs.is_measuring(table)}
         event = self.explaining.call(message, self.config.time_limit)
         if event is None:
@@ -245,8 +249,8 @@ class Context:
         return event
 
     def is_quick(self, table: str) -> bool:
-        """Return whether looking up a recorded answer of a table takes microseconds, since database and ledger are
-        local files."""
+        """Return whether the server's database and the ledger of a table are local files, so that a recorded answer is
+        found within microseconds."""
         if not self.store.is_sqlite:
             return False
         try:

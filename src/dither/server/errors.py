@@ -23,7 +23,7 @@ _SOURCE = str(Path(__file__).parents[1])
 
 
 class NotFound(InvalidArgument):
-    """There is no such thing, or the principal may not know of it: the error is the same for both."""
+    """The thing does not exist, or the principal may not know that it does: both raise the same error."""
 
     @classmethod
     def of(cls, what: str) -> NotFound:
@@ -44,7 +44,7 @@ def printable(text: object, name: str, most: int) -> str:
 
 
 class NotSignedIn(AccessDenied):
-    """The session or token is missing, unknown, expired or revoked: all are answered alike."""
+    """The session or token is missing, unknown, expired or revoked; the error does not tell which."""
 
     @classmethod
     def refusal(cls) -> NotSignedIn:
@@ -112,13 +112,13 @@ STATUS: dict[type[BaseException], int] = {
 """The status of each kind of error; of one that is not here, 500."""
 
 LEDGER = LedgerError("The ledger is unavailable. Tell the steward.")
-"""What is said of every error of the ledger, whose own words may hold paths and are for the steward."""
+"""The error that clients see in place of any error of the ledger, whose own text may hold paths."""
 
 INTERNAL_ERROR = DitherError("Internal server error. Tell the steward, who finds it in the log.")
-"""What is said of an error that is not one of dither's, whatever it was."""
+"""The error that clients see in place of any error that is not one of dither's."""
 
 _MISTAKES = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSupportedError)
-"""Errors of the database that are ours: it works."""
+"""Database errors that show a defect of dither rather than an outage of the database."""
 
 
 def is_outage(error: BaseException) -> bool:
@@ -161,7 +161,7 @@ def error_of(problem: ErrorDocument) -> DitherError:
 
 
 def retry_after(error: BaseException) -> dict[str, str]:
-    """Return the header Retry-After for errors that pass with time; no header for others."""
+    """Return the header Retry-After, in seconds, for errors that pass with time; an empty mapping for others."""
     error = Unavailable.now() if is_outage(error) else error
     return {"retry-after": str(error.seconds)} if isinstance(error, (TooMany, Unavailable)) else {}
 

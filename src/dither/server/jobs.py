@@ -38,7 +38,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from dither.errors import Cancelled, DataIncident, DitherError, LedgerError, ServerUnavailable
-from dither.ledger import Charge, Entry
+from dither.ledger import Charge, Entry, Ledger
 from dither.ledger.accounts import promised
 from dither.server import errors, schema
 from dither.server.cards import Folder
@@ -95,20 +95,21 @@ class Job:
     problem: dict[str, Any] | None = None
 
 
-_AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
-"""Refusals that follow from the question and the card alone. Nothing was read, so they are shown without a tick."""
+_SHOWN_AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
+"""Classes of errors that follow from the question and the card alone. No row was read, so they are shown at once."""
 
 _GIVEN_UP = 8
-"""A job that is older than this many time limits belongs to a process that is gone."""
+"""A waiting job older than this many time limits belongs to a process that has died; it then counts as failed."""
 
 _LATEST_TICK = 4
-"""Every tick comes within this many time limits after its question was begun, with time to store the result."""
+"""An upper bound, in time limits, on the delay between the start of a question and the tick that shows its result."""
 
 _SHORTEST_LOOK = 0.02
-"""The shortest interval, in seconds, at which a question that no worker has begun is looked up."""
+"""The shortest polling interval, in seconds, for a question that no worker has begun."""
 
 _SETTLING_SHARE = 16
-"""A result that comes less than this share of a tick before a tick is shown at the next: storing it takes time."""
+"""The time reserved for storing a result is ``tick / _SETTLING_SHARE``: a result that comes later than that before a
+tick is shown at the next one."""
 
 _PAUSES = (0.05, 0.2, 1.0, 5.0)
 """Seconds before each new attempt to store how a job ended."""
@@ -122,9 +123,9 @@ _log = logging.getLogger("dither.server")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question to be answered: the worker's ``message``, the words and options for the history, and ``request``, a
-    hash by which a repeated question is recognized."""
+class Submission:
+    """A question, publication or profile to compute: ``message`` is the worker's task, ``question`` and ``options`` are
+    what the user's history shows, and ``request`` is a hash by which a repeated submission is recognized."""
 
     user: str
     dataset: str
@@ -137,8 +138,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Started:
-    """A job of this process. The future ``written`` is done when the job is stored, or has the error that prevented
-    it."""
+    """The id of a job that this process started, and a future that is done when the job is stored, or holds the error
+    that prevented it."""
 
     job: str
     written: Future[None] = field(default_factory=Future)
@@ -168,18 +169,18 @@ class Jobs:
             self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
     def _correct_dates(self) -> None:
-        """Set times that lie after any possible tick to now: they were stored before the system's clock was set
-        back."""
+        """Set stored times that lie after the latest possible tick to now; such times were stored before the system's
+        clock was set back."""
         now = self._clock.now()
         latest = now + _LATEST_TICK * self._config.time_limit + self._config.tick
         for column in (_jobs.c.visible_at, schema.answers.c.at):
             self._store.run(column.table.update().where(column > latest).values({column.name: now}))
 
     def _abandon(self, condition: sa.ColumnElement[bool]) -> None:
-        """Mark waiting jobs of a process that is gone as failed, and record incidents for their unanswered charges.
+        """Mark the waiting jobs that meet a condition as failed, and record incidents for their unanswered charges.
 
-        Which charges were theirs is not stored, for that would have to be on disk before each charge. Those count
-        that were made after one of these jobs began, for the same analyst.
+        The process of these jobs has died. The database does not say which charges they made, since that would take
+        another disk write before each charge, so every charge made for the same analyst after one of them began counts.
         """
         by_dataset: dict[str, list[sa.Row[Any]]] = {}
         for row in self._store.rows(sa.select(_jobs).where(condition)):
@@ -187,7 +188,7 @@ class Jobs:
         for dataset, rows in by_dataset.items():
             with suppress(NotFound):  # its card is not served any more
                 self._record_incidents(dataset, rows)
-        values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping.now())}
+        values = {"state": "failed", "visible_at": 0.0, "problem": _problem_text(Stopping.now())}
         self._store.run(_jobs.update().where(condition).values(**values))
 
     def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
@@ -196,101 +197,99 @@ class Jobs:
         Such a charge may have read rows before its process ended, and counts towards the closing of the ``dataset``.
         """
         ledger = self._folder.ledger(dataset)
-        charges, settled = [], set()
-        for entry in ledger.history(dataset):
-            if entry.kind == "charge" and any(_may_be_of(entry, row) for row in rows):
-                charges.append(entry)
-            elif entry.kind in ("answer", "incident"):
-                settled.add(entry.charge)
-        for entry in charges:
-            cost = promised(entry.body["cost"])
-            if entry.seq not in settled and cost is not None and entry.key is not None:
-                ledger.record_incident(Charge(dataset, entry.key, cost, entry.receipt))
+        for charge in _unanswered(ledger, dataset, lambda entry: any(_may_be_of(entry, row) for row in rows)):
+            ledger.record_incident(charge)
         self._folder.keep_receipt(dataset)
 
-    def start(self, asked: Asked, log: Sequence[sa.Executable]) -> Job:
-        """Queue the question ``asked``, or find the job of an identical one that is queued.
+    def start(self, submission: Submission, log: Sequence[sa.Executable]) -> Job:
+        """Queue the question ``submission``, or find the job of an identical one that is queued.
 
         ``log`` are the statements that write the event log, run in the transaction that stores the job, so that every
         process can show it. Questions of one analyst to one table are answered one after the other.
         """
         with self._lock:
-            known = self._by_request.get(asked.request)
+            known = self._by_request.get(submission.request)
             if known is None:
                 if self._stopping.is_set():
                     raise Stopping.now()
-                self._admit(asked.user)
+                self._admit(submission.user)
                 started = _Started(secrets.token_hex(16))
-                self._by_request[asked.request] = started
-                self._of_user[asked.user] = self._of_user.get(asked.user, 0) + 1
+                self._by_request[submission.request] = started
+                self._of_user[submission.user] = self._of_user.get(submission.user, 0) + 1
         if known is not None:
             known.written.result()  # the first request may still be storing it, or fail to
-            return self.get(known.job, asked.user)
+            return self.get(known.job, submission.user)
         job, now = started.job, self._clock.now()
-        if asked.kind == "profile":
-            self._measuring[asked.dataset] = math.inf
+        if submission.kind == "profile":
+            self._measuring[submission.dataset] = math.inf
         row = {
-            "id": job, "user": asked.user, "dataset": asked.dataset, "kind": asked.kind, "question": asked.question,
-            "server": self.server, "request": asked.request, "state": "waiting", "asked_at": now,
+            "id": job, "user": submission.user, "dataset": submission.dataset, "kind": submission.kind,
+            "question": submission.question, "server": self.server, "request": submission.request, "state": "waiting",
+            "asked_at": now,
         }  # fmt: skip
         try:
             self._store.run(_jobs.insert().values(**row), *log)
         except BaseException as error:
-            self._measuring.pop(asked.dataset, None)
-            self._forget(job, asked)
+            self._measuring.pop(submission.dataset, None)
+            self._forget(job, submission)
             started.written.set_exception(error)
             raise
         started.written.set_result(None)
 
-        def ended(how: Ending, event: dict[str, Any], key: str | None) -> None:
+        def on_end(how: Ending, event: dict[str, Any], key: str | None) -> None:
             """Store how the job ended, wait for its tick if rows may have been read, and begin the analyst's next
-            question."""
+            question.
+
+            ``how`` and ``event`` are the worker's report; ``key`` is that of its charge, None if it announced none.
+            """
             began_at = self._began_at.get(job, now)
             try:
                 try:
-                    visible_at = self._written(lambda: self._end(job, asked, began_at, how, event, key))
+                    visible_at = self._retry_until_stored(
+                        lambda: self._store_ending(job, submission, began_at, how, event, key)
+                    )
                 except Exception:
                     if self._stopping.is_set():  # it is left to the next server
                         raise
-                    visible_at = self._written(lambda: self._give_up(job, began_at))
-                if asked.kind == "profile":
-                    self._measuring[asked.dataset] = visible_at
+                    visible_at = self._retry_until_stored(lambda: self._give_up(job, began_at))
+                if submission.kind == "profile":
+                    self._measuring[submission.dataset] = visible_at
                 if event.get("charged") or (how in ("died", "late") and key is not None):  # rows may have been read
                     self._clock.wait(visible_at, self._stopping)
             finally:
-                self._forget(job, asked)
-                self._advance(asked)
+                self._forget(job, submission)
+                self._begin_next(submission)
 
         task = Task(
-            {**asked.message, "keep_profile": self.is_measuring(asked.dataset)},
-            ended,
-            begin=lambda: self._begin(job, asked.dataset),
+            {**submission.message, "keep_profile": self.is_measuring(submission.dataset)},
+            on_end,
+            begin=lambda: self._store_beginning(job, submission.dataset),
             stop_at=lambda: self._stop_at(job),
             wake_at=lambda moment: next_tick(self._began_at[job], moment + 1e-3, self._config.tick),
         )
         with self._lock:
-            queue = self._queues.setdefault((asked.user, asked.dataset), deque())
+            queue = self._queues.setdefault((submission.user, submission.dataset), deque())
             queue.append(task)
             is_first = len(queue) == 1
         if is_first:
             self._pool.submit(task)
-        return Job(job, asked.dataset, asked.question, "waiting", iso(now), asked.kind)
+        return Job(job, submission.dataset, submission.question, "waiting", iso(now), submission.kind)
 
-    def _begin(self, job: str, dataset: str) -> None:
+    def _store_beginning(self, job: str, dataset: str) -> None:
         """Store that a worker begins a job: its ticks count from this moment, in every process."""
         self._began_at[job] = now = self._clock.now()
         with suppress(SQLAlchemyError, DitherError):  # those who wait then look as if it had not begun
             after = self._folder.ledger(dataset).head.seq
             self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now, began_after=after))
 
-    def _advance(self, asked: Asked) -> None:
+    def _begin_next(self, submission: Submission) -> None:
         """Begin the next question of an analyst on the same table after one has ended."""
-        place = asked.user, asked.dataset
+        owner = submission.user, submission.dataset
         with self._lock:
-            queue = self._queues[place]
+            queue = self._queues[owner]
             queue.popleft()
             if not queue:
-                del self._queues[place]
+                del self._queues[owner]
         if queue:
             self._pool.submit(queue[0])
 
@@ -305,21 +304,24 @@ class Jobs:
         if len(self._by_request) >= self._config.max_waiting:
             raise TooMany.of("questions", "a server with room for more", 5)
 
-    def _forget(self, job: str, asked: Asked) -> None:
+    def _forget(self, job: str, submission: Submission) -> None:
         """Remove a job that has ended, or could not be stored, from the memory of this process."""
         with self._lock:
-            self._by_request.pop(asked.request, None)
+            self._by_request.pop(submission.request, None)
             self._cancel_at.pop(job, None)
             self._began_at.pop(job, None)
-            count = self._of_user.get(asked.user, 1) - 1
+            count = self._of_user.get(submission.user, 1) - 1
             if count:
-                self._of_user[asked.user] = count
+                self._of_user[submission.user] = count
             else:
-                self._of_user.pop(asked.user, None)
+                self._of_user.pop(submission.user, None)
 
     def _stop_at(self, job: str) -> float | None:
-        """Return when a cancelled job is to be stopped: at a tick once it has begun, else at once. None if it is not
-        cancelled."""
+        """Return the time at which a cancelled job is to be stopped, None if it is not cancelled.
+
+        That is the next tick if a worker has begun it, so that stopping does not tell whether it had ended, else the
+        time of the cancellation.
+        """
         cancelled_at = self._cancelled_at(job)
         if cancelled_at is None or job not in self._began_at:
             return cancelled_at
@@ -335,11 +337,11 @@ class Jobs:
             return None if row is None else row[0]
         return None
 
-    def _written(self, write: Callable[[], float]) -> float:
-        """Call ``write``, which stores how a job ended, until it succeeds, and return its result.
+    def _retry_until_stored(self, write: Callable[[], float]) -> float:
+        """Call ``write``, which stores how a job ended, until it succeeds; return its result, the time of the tick.
 
-        The job may have been charged, so an outage of the disk or database is waited out. Other errors are retried a
-        few times. A server that stops leaves the rest to the next one.
+        The job may have been charged, so an outage of the disk or database is waited out. Other errors are retried
+        ``_MOST_FAILURES`` times and then raised. A stopping server raises at once and leaves the job to the next one.
         """
         failures = 0
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
@@ -353,34 +355,34 @@ class Jobs:
         raise AssertionError
 
     def _give_up(self, job: str, began_at: float) -> float:
-        """Store that a job failed although it is unknown how it ended, since rows may have been read; return when
-        that is shown."""
+        """Store a job whose result could not be stored as failed with a data incident, since rows may have been read;
+        return the time at which that is shown."""
         visible_at = self._visible_at(began_at, self._clock.now())
-        values = {"state": "failed", "visible_at": visible_at, "problem": _document(DataIncident())}
+        values = {"state": "failed", "visible_at": visible_at, "problem": _problem_text(DataIncident())}
         self._store.run(_jobs.update().where(_jobs.c.id == job).values(**values))
         return visible_at
 
     def _visible_at(self, began_at: float, moment: float) -> float:
-        """Return the tick at which a result that is stored shortly after ``moment`` may be seen."""
+        """Return the tick at which a result that comes at ``moment`` may be shown, with time left for storing it."""
         tick = self._config.tick
         return next_tick(began_at, moment + tick / _SETTLING_SHARE, tick)
 
-    def _end(
-        self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
+    def _store_ending(
+        self, job: str, submission: Submission, began_at: float, how: Ending, event: dict[str, Any], key: str | None
     ) -> float:
         """Store how a job ended, and return the time from which on that may be seen: a tick, or now for the refusals in
-        ``_AT_ONCE``.
+        ``_SHOWN_AT_ONCE``.
 
-        ``asked`` is the question, begun at ``began_at``; ``how`` and ``event`` are what the worker process reported,
-        and ``key`` is that of its charge, None if it announced none. A charge without an answer becomes an incident.
+        ``submission`` is the question, begun at ``began_at``; ``how`` and ``event`` are what the worker reported, and
+        ``key`` is that of its charge, None if it announced none. A charge without an answer becomes an incident.
         """
         now = self._clock.now()
         values: dict[str, Any] = {"state": "failed", "visible_at": self._visible_at(began_at, now)}
         statements: list[sa.Executable] = []
         if how == "end" and "answers" in event:
-            rows = self.answer_rows(asked, event, values["visible_at"])
+            rows = self.answer_rows(submission, event, values["visible_at"])
             ids, shown_at = self._recorded_ids(rows, statements)
-            # the answer may have come to another process first: it is there from the tick of that question on
+            # another process may have received this answer first; it is visible from the tick of that question on
             visible_at = max(values["visible_at"], next_tick(began_at, shown_at, self._config.tick))
             values |= {"state": "answered", "answer": ids[0], "visible_at": visible_at}
         elif how == "end":
@@ -389,32 +391,33 @@ class Jobs:
             if event["problem"]["title"] == "DataIncident":
                 values["state"] = "failed"
                 if key is not None:  # the worker may not have been able to record it
-                    self._record_incident(asked.dataset, key)
-            if event.get("kind") in _AT_ONCE:
+                    self._record_incident(submission.dataset, key)
+            if event.get("kind") in _SHOWN_AT_ONCE:
                 values["visible_at"] = now
         elif how == "stopped":
             error: BaseException = Stopping.now() if self._stopping.is_set() else Cancelled(*_CANCELLED)
-            values |= {"state": "failed" if self._stopping.is_set() else "cancelled", "problem": _document(error)}
+            values |= {"state": "failed" if self._stopping.is_set() else "cancelled", "problem": _problem_text(error)}
         else:
-            charged = key is not None and self._record_incident(asked.dataset, key)
+            charged = key is not None and self._record_incident(submission.dataset, key)
             error = DataIncident() if charged or key is not None else ServerUnavailable(*_NOT_CHARGED)
-            values["problem"] = _document(error)
+            values["problem"] = _problem_text(error)
         self._store.run(*statements, _jobs.update().where(_jobs.c.id == job).values(**values))
         with suppress(Exception):  # how it ended counts without it; the next one is kept
-            self._folder.keep_receipt(asked.dataset)  # it may have been charged, however it ended
+            self._folder.keep_receipt(submission.dataset)  # it may have been charged, however it ended
         return float(values["visible_at"])
 
-    def answer_rows(self, asked: Asked, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:
+    def answer_rows(self, submission: Submission, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:
         """Return the database rows of the answers of a question, or of the tables of a publication.
 
-        ``asked`` is the question, ``event`` the worker's report with one document per answer (and the name of each
+        ``submission`` is the question, ``event`` the worker's report with one document per answer (and the name of each
         table), and ``visible_at`` the tick from which on they are shown.
         """
         return [
             {
-                "id": secrets.token_hex(16), "user": asked.user, "dataset": asked.dataset, "kind": asked.kind,
-                "request": asked.request, "question": asked.question + (f": {part}" if part else ""),
-                "options": json.dumps(dict(asked.options)), "cost": event["cost"], "receipt": document["receipt"],
+                "id": secrets.token_hex(16), "user": submission.user, "dataset": submission.dataset,
+                "kind": submission.kind, "request": submission.request,
+                "question": submission.question + (f": {part}" if part else ""),
+                "options": json.dumps(dict(submission.options)), "cost": event["cost"], "receipt": document["receipt"],
                 "part": place, "body": json.dumps(document), "at": visible_at, "title": "",
             }
             for place, (document, part) in enumerate(zip(event["answers"], event["parts"], strict=True))
@@ -437,8 +440,8 @@ class Jobs:
         return ids, max(moments)
 
     def is_measuring(self, dataset: str) -> bool:
-        """Return whether a profile of a table is measured in this process, or waits for its tick: it is not shown, and
-        nothing is planned with it, before."""
+        """Return whether this process measures a profile of a table or waits for its tick; until then the profile is
+        neither shown nor used for planning."""
         return self._clock.now() < self._measuring.get(dataset, 0.0)
 
     @property
@@ -447,40 +450,34 @@ class Jobs:
         return len(self._by_request)
 
     def _record_incident(self, dataset: str, key: str) -> bool:
-        """Record an incident for the last charge under a key unless it is answered; return whether there is such a
-        charge."""
+        """Record an incident for the last charge of a table under a key if it is unanswered, and return whether it
+        was."""
         ledger = self._folder.ledger(dataset)
-        last, answered = None, set()
-        for entry in ledger.history(dataset):
-            if entry.key == key and entry.kind == "charge":
-                last = entry
-            elif entry.kind in ("answer", "incident"):
-                answered.add(entry.charge)
-        if last is None or last.seq in answered:
-            return False
-        cost = promised(last.body["cost"])
-        assert cost is not None
-        ledger.record_incident(Charge(dataset, key, cost, last.receipt))
-        return True
+        entries = ledger.history(dataset)
+        last = max((entry.seq for entry in entries if entry.key == key and entry.kind == "charge"), default=0)
+        charges = _unanswered(ledger, dataset, lambda entry: entry.seq == last)
+        for charge in charges:
+            ledger.record_incident(charge)
+        return bool(charges)
 
     def get(self, job: str, user: str) -> Job:
         """Return a job of a user as it may be seen now; raise NotFound for others."""
         row = self._store.one(sa.select(_jobs).where(_jobs.c.id == job, _jobs.c.user == user))
         if row is None:
             raise NotFound.of("question")
-        return self._shown(row)
+        return self._as_visible(row)
 
     def waiting(self, user: str) -> tuple[Job, ...]:
         """Return the waiting jobs of a user, the oldest first."""
         recent = self._clock.now() - 4 * self._config.time_limit
         statement = sa.select(_jobs).where(_jobs.c.user == user, _jobs.c.asked_at > recent).order_by(_jobs.c.asked_at)
-        return tuple(job for job in map(self._shown, self._store.rows(statement)) if job.state == "waiting")
+        return tuple(job for job in map(self._as_visible, self._store.rows(statement)) if job.state == "waiting")
 
     def next_look(self, job: Job, now: float) -> float:
         """Return the next time at which to check whether a waiting job has ended.
 
-        It follows from when the question was asked and begun, never from whether it has ended: the next tick once it
-        has begun, and until then the next whole number of ticks since it was asked, so that no tick is missed.
+        It depends on the times at which the question was asked and begun, never on whether it has ended: the next tick
+        once it has begun; until then the next multiple of the tick since it was asked, so that no tick is missed.
         """
         row = self._store.one(sa.select(_jobs.c.asked_at, _jobs.c.began_at).where(_jobs.c.id == job.id))
         if row is None:
@@ -503,7 +500,7 @@ class Jobs:
             self._store.run(_jobs.update().where(_jobs.c.id == job).values(cancel_at=now))
         return current
 
-    def _shown(self, row: sa.Row[Any]) -> Job:
+    def _as_visible(self, row: sa.Row[Any]) -> Job:
         """Return a stored job as it may be seen now: waiting until its tick, and failed if its process is gone."""
         now = self._clock.now()
         state: Any
@@ -535,6 +532,22 @@ _NOT_CHARGED = (
 )
 
 
+def _unanswered(ledger: Ledger, dataset: str, is_meant: Callable[[Entry], bool]) -> list[Charge]:
+    """Return the charges of a table that have neither an answer nor an incident, among those that ``is_meant`` selects
+    by their entries in the history."""
+    charges, settled = [], set()
+    for entry in ledger.history(dataset):
+        if entry.kind == "charge" and is_meant(entry):
+            charges.append(entry)
+        elif entry.kind in ("answer", "incident"):
+            settled.add(entry.charge)
+    return [
+        Charge(dataset, entry.key, cost, entry.receipt)
+        for entry in charges
+        if entry.seq not in settled and entry.key is not None and (cost := promised(entry.body["cost"])) is not None
+    ]
+
+
 def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
     """Return whether a job may have made a charge: the charge came after the job began, and is of the same analyst.
 
@@ -550,6 +563,6 @@ def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
     return later and bool(row.user == body.get("analyst", prefix if slash else row.user))
 
 
-def _document(error: BaseException) -> str:
+def _problem_text(error: BaseException) -> str:
     """Return an error as the JSON text that is stored and shown."""
     return json.dumps(errors.problem_of(error))

@@ -32,7 +32,7 @@ def address_of(scope: Scope) -> str:
 
 
 class RateLimit:
-    """A token bucket for each name: a number of events per minute, counted in this process."""
+    """A token bucket for each name, filled with ``per_minute`` tokens a minute; counted in this process only."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         """Allow ``per_minute`` events a minute, and as many at once; ``clock`` returns the time in seconds."""
@@ -42,7 +42,7 @@ class RateLimit:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Count an event of a name; refuse it if there were too many."""
+        """Take a token of a name; raise TooMany, with the seconds until the next token, if there is none."""
         moment = self._clock()
         with self._lock:
             left, before = self._buckets.get(name, (self._most, moment))

@@ -1,4 +1,4 @@
-"""What the machine gives a server: memory and descriptors, and the limits that follow from them.
+"""Limits that follow from the machine's memory and file descriptors.
 
 A server whose processes may together use more than they have is killed as a whole, by the kernel, while questions are
 charged; one that runs out of descriptors accepts nobody, and can start no worker. So both limits are computed from what
@@ -15,40 +15,40 @@ from dither.errors import InvalidArgument
 from dither.server.config import Config
 
 SERVER_MB = 512
-"""What the process that serves takes itself."""
+"""Memory reserved for each serving process itself, in MB."""
 MOST_WORKER_MB = 8192
 _LEAST_WORKER_MB = 512
-"""With less, a process cannot open a table."""
+"""With less memory than this, in MB, a worker process cannot open a table."""
 _MB = 1 << 20
 
 MOST_CONNECTIONS = 2000
 _LEAST_CONNECTIONS = 16
 _OWN_DESCRIPTORS = 64
-"""For the server itself: its modules, its store and the connections of that, its log, a process that is started."""
+"""File descriptors reserved for the server itself: modules, database connections, log, and starting a process."""
 _EACH_WORKER, _EACH_TABLE = 6, 6
 _ROOT = Path("/")
 
 
 def group_memory_mb(root: Path = _ROOT) -> int | None:
-    """Return the smallest memory limit of the process's control groups, as systemd (``MemoryMax``) and containers
-    set it; None without a limit."""
+    """Return the smallest memory limit of the process's Linux control groups in MB (of 2^20 bytes), as systemd
+    (``MemoryMax``) and containers set it; None without a limit."""
     limits: list[int] = []
     for version, name, start in _groups(root):
-        for place in (start, *start.parents):
+        for group in (start, *start.parents):
             try:
-                text = (place / name).read_text(encoding="ascii").strip()
+                text = (group / name).read_text(encoding="ascii").strip()
             except OSError:
                 text = "max"
             if text.isdigit() and int(text) < 1 << 60:  # version 1 states a number without meaning for no limit
                 limits.append(int(text) // _MB)
-            if place == version:
+            if group == version:
                 break
     return min(limits, default=None)
 
 
 def _groups(root: Path) -> list[tuple[Path, str, Path]]:
-    """Return the memory control groups of the process: root of the hierarchy, name of the file with the limit,
-    folder of the group."""
+    """Return the memory control groups of the process, each as the root folder of its hierarchy, the name of the file
+    with the limit, and the group's own folder; ``root`` is the root of the file system."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -64,7 +64,7 @@ def _groups(root: Path) -> list[tuple[Path, str, Path]]:
 
 
 def _physical_mb() -> int | None:
-    """Return the memory of the machine; None where the system does not tell."""
+    """Return the memory of the machine in MB (of 2^20 bytes); None where the system does not report it."""
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
@@ -86,7 +86,7 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
     count = config.processes * (config.workers + 1)  # one more for explanations
 
     def share(memory: int) -> int:
-        """Return an equal share of some memory, after what the serving processes use."""
+        """Return each worker's equal share, in MB, of ``memory`` minus what the serving processes use."""
         return (memory - config.processes * SERVER_MB) // count
 
     if config.memory_limit_mb is not None:
@@ -107,7 +107,7 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
 
 
 def raise_descriptors() -> int:
-    """Raise the limit on open files as far as the system allows, and return it."""
+    """Raise the process's limit on open files to its hard limit, and return the new limit (2^20 if unlimited)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -117,8 +117,10 @@ def raise_descriptors() -> int:
 
 
 def most_connections(config: Config, tables: int, descriptors: int) -> int:
-    """Return how many connections a process may accept, so that descriptors remain for workers, ledgers and the
-    database.
+    """Return how many connections a process may accept, at most half of the ``descriptors`` that remain for them.
+
+    Descriptors are reserved for the server, its workers, and the ledgers of ``tables`` tables; half of the rest is
+    kept for the time between closing a connection and releasing its descriptor.
 
     >>> most_connections(Config(folder="."), 3, 8192), most_connections(Config(folder="."), 3, 256)
     (2000, 78)

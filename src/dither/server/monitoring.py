@@ -52,7 +52,7 @@ _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def outcome_of(status: int) -> str:
-    """Return the outcome that a response with this status is counted as."""
+    """Return the label of an HTTP status in the metrics: ``ok``, ``refused`` (4xx), ``limited`` (429) or ``error``."""
     if status == 429:
         return "limited"
     return "ok" if status < 400 else "refused" if status < 500 else "error"
@@ -128,7 +128,7 @@ CONFIGURATION: dict[str, Any] = {
         "uvicorn": {"handlers": ["stderr"], "level": "WARNING"},
     },
 }
-"""For :func:`logging.config.dictConfig`: all of it goes to standard error."""
+"""The logging configuration for :func:`logging.config.dictConfig`: JSON lines on standard error."""
 
 
 class HttpMiddleware:
@@ -236,4 +236,4 @@ ROUTES = (
     Route("/ready", _ready, methods=["GET"]),
     Route("/metrics", _metrics, methods=["GET"]),
 )
-"""The routes of all three."""
+"""The routes ``/health``, ``/ready`` and ``/metrics``."""

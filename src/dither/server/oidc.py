@@ -105,9 +105,9 @@ class SignOn:
         )  # fmt: skip
 
     def _metadata(self, client: Any) -> dict[str, str]:
-        """Fetch the issuer's published endpoints; refuse those of another issuer."""
-        place = self._config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
-        metadata = cast(dict[str, str], client.request("GET", place, withhold_token=True).raise_for_status().json())
+        """Return the issuer's published metadata (its endpoints); refuse a document that names a different issuer."""
+        address = self._config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
+        metadata = cast(dict[str, str], client.request("GET", address, withhold_token=True).raise_for_status().json())
         if metadata.get("issuer", "").rstrip("/") != self._config.oidc_issuer.rstrip("/"):
             raise _refused("The issuer is not the one that is configured.")
         return metadata
@@ -132,8 +132,11 @@ class SignOn:
         return dict(decoded.claims)
 
     def _user(self, claims: dict[str, Any]) -> str:
-        """Return the user of an identity: a known one, one that a steward added by email, or a new one where the
-        configuration allows it."""
+        """Return the name of the user with the identity in ``claims``; refuse an identity without an active user.
+
+        It is the user bound to the issuer's subject, else the one whom a steward has added under the verified email
+        (who is bound to the subject now), else a new user where ``oidc_roles`` are configured.
+        """
         store, identities, users = self._service.context.store, schema.identities, schema.users
         issuer, subject = self._config.oidc_issuer, str(claims["sub"])
         user = self._known(issuer, subject, "subject")

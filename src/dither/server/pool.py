@@ -36,9 +36,9 @@ Ending = Literal["end", "died", "stopped", "late"]
 class Clock:
     """The time that decides when an answer is shown, and when a question has taken too long.
 
-    The system's clock is read once, and a monotonic clock counts from there: setting the system's clock ends no
-    question and delays none. With the ``origin`` of another process of this machine both show an answer at the same
-    moment, even if the system's clock was set between their starts. Tests use a clock that they move themselves.
+    The system's clock is read once, and a monotonic clock counts from there, so that setting the system's clock neither
+    ends nor delays a question. Processes of one machine share the ``origin``, so that they show an answer at the same
+    moment. Tests replace the clock by one that they control.
 
     >>> first = Clock()
     >>> abs(Clock(first.origin).now() - first.now()) < 60
@@ -149,7 +149,7 @@ class Process:
         self.close()
 
     def close(self) -> None:
-        """Close the pipe, which ends the process; kill it if it goes on."""
+        """Close the pipe, which ends the process; kill it if it has not ended after 10 seconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):
@@ -164,7 +164,8 @@ class Process:
 
 @dataclass
 class _Slot:
-    """A worker: its process, whether the last attempt to start one succeeded, and whether it runs a task."""
+    """The state of a worker: its process (None before the first start), whether the last attempt to start one
+    succeeded, and whether it runs a task."""
 
     can_start: bool
     process: Process | None = None
@@ -237,7 +238,7 @@ class Pool:
         for thread in self._threads:
             thread.join()
         with suppress(queue.Empty):
-            while True:  # those that came when no thread was left to end them, or come as one of these ends
+            while True:  # tasks submitted after the last thread ended, also by the end of one of these tasks
                 task = self._tasks.get_nowait()
                 if task is not None:
                     self._end(task, "stopped")
@@ -292,8 +293,7 @@ class Pool:
             process.kill()
 
     def _serve(self, slot: _Slot) -> None:
-        """Run one task after the other in the thread of a worker, whatever happens to any of them, until the pool
-        stops.
+        """Run tasks one after the other in the thread of a worker until the pool stops; no failed task ends the thread.
 
         ``slot`` holds the worker's process, which is replaced when it has died.
         """
@@ -301,7 +301,7 @@ class Pool:
             self._start(slot)
         while (task := self._next(slot)) is not None:
             slot.is_busy = True
-            self._start(slot)  # another one, if it has ended since the last task
+            self._start(slot)  # a new process, if the old one has ended since the last task
             process = slot.process
             if self._stopping or process is None:
                 self._end(task, "stopped")
@@ -313,7 +313,7 @@ class Pool:
                     is_usable = False
                 if not is_usable:
                     process.kill()
-                    self._end(task, "died")  # unless it was told how it ended
+                    self._end(task, "died")  # has no effect if the ending was reported before
                     if self._warm:
                         self._start(slot)
             slot.is_busy = False

@@ -22,7 +22,7 @@ from dither.server import schema
 from dither.server.cards import fingerprint
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound, printable
-from dither.server.jobs import Asked, Job
+from dither.server.jobs import Job, Submission
 from dither.server.limits import ConcurrencyLimit
 from dither.server.roles import Principal, authorize, may
 from dither.server.store import iso
@@ -35,10 +35,10 @@ from dither.wire.protocol import MAX_KEY
 from dither.wire.requests import QUESTION, options_from_json, options_to_json, question_words
 from dither.wire.results import answer_from_json, explanation_from_json
 
-_MOST_EXPLAINED = 24
-"""How many explanations may be under way: fewer than there are threads, which others need."""
+_MAX_EXPLANATIONS = 24
+"""How many explanations may run or wait at a time. Each holds a thread, and other requests need threads, too."""
 _RECORDED = "recorded-"
-"""How the id of a job begins that was answered before it was asked."""
+"""The prefix of a job's id where the answer was recorded by an earlier question; the id of the answer follows."""
 _MOST = 1000
 _MAX_TITLE = 200
 _answers = schema.answers
@@ -121,7 +121,7 @@ class Questions:
     def __init__(self, context: Context) -> None:
         self._context = context
         of_one = context.config.max_questions_each
-        self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
+        self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MAX_EXPLANATIONS)
 
     def explain(self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any]) -> Explanation:
         """Return mechanisms, expected errors, cost and remaining budget of a question; charge nothing."""
@@ -133,7 +133,7 @@ class Questions:
                 "options": options_to_json(options_from_json(dict(options))), "analyst": who.name,
             }  # fmt: skip
         with self._explaining.taken(who.name):  # each holds a thread, and they stand in one queue
-            event = context.computed(task, "question", table)  # not in the event log: people try
+            event = context.run_in_explaining_worker(task, "question", table)  # not in the event log: people try
         return explanation_from_json(event["explanation"])
 
     def ask(
@@ -150,10 +150,8 @@ class Questions:
         with context.acting(who, "questions.ask", table):
             context.check_granted(who, table)
             context.questions.take(who.name)
-            asked = self._asked(who, table, question, options, key)
-            return _recorded(context, asked) or context.jobs.start(
-                asked, context.events.line(who.name, "questions.ask", table)
-            )
+            submission = self._submission(who, table, question, options, key)
+            return _recorded_or_started(context, submission, "questions.ask", table)
 
     def recorded(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
@@ -168,20 +166,20 @@ class Questions:
         if not may(who, "questions.ask") or not context.is_granted(who.name, table):
             return None
         try:
-            job = _recorded(context, self._asked(who, table, question, options, key))
+            job = _recorded(context, self._submission(who, table, question, options, key))
         except DitherError:
             return None
         if job is not None:
             context.questions.take(who.name)
         return job
 
-    def _asked(
+    def _submission(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
-    ) -> Asked:
-        """Return a question as jobs take it, checked as far as that is possible without opening its table.
+    ) -> Submission:
+        """Return a question as a submission for :class:`Jobs`, checked as far as possible without opening its table.
 
         The parameters are those of :meth:`ask`. Its ``request`` is a hash by which an identical question is recognized;
-        with the option ``again`` and no key, a random part makes it unlike any other.
+        with the option ``again`` and no key, a random part makes it unique.
         """
         scoped = scoped_key(who, key)
         served = self._context.folder.get(table)
@@ -194,7 +192,7 @@ class Questions:
             "do": "ask", "card": served.document, "question": document, "options": stated, "analyst": who.name,
             "key": scoped,
         }  # fmt: skip
-        return Asked(who.name, table, "question", question_words(document), stated, request, task)
+        return Submission(who.name, table, "question", question_words(document), stated, request, task)
 
     async def wait(self, who: Principal, job: str, *, seconds: float = 30.0) -> Job:
         """Return the ``job`` of the user ``who`` at the first tick at which it has ended, or as it is after
@@ -211,7 +209,7 @@ class Questions:
             await asyncio.sleep(max(0.001, min(look, until) - clock.now() + 0.001))
 
     def job(self, who: Principal, job: str) -> Job:
-        """Return the current state of an own question."""
+        """Return the current state of a question of the user ``who``; raise NotFound for other users' questions."""
         authorize(who, "questions.job")
         if job.startswith(_RECORDED):
             row = _row(self._context, job.removeprefix(_RECORDED))
@@ -220,19 +218,19 @@ class Questions:
         return self._context.jobs.get(job, who.name)
 
     def jobs(self, who: Principal) -> tuple[Job, ...]:
-        """Return the own waiting questions."""
+        """Return the waiting questions of the user ``who``, the oldest first."""
         authorize(who, "questions.job")
         return self._context.jobs.waiting(who.name)
 
     def cancel(self, who: Principal, job: str) -> Job:
-        """Cancel an own question: it is stopped at its next tick unless it has ended. A charge stays."""
+        """Cancel a question of the user ``who``: it is stopped at its next tick unless it has ended. A charge stays."""
         with self._context.acting(who, "questions.cancel", job, logged=True):
             return self._context.jobs.cancel(job, who.name)
 
 
 def scoped_key(who: Principal, key: str | None) -> str | None:
-    """Return an analyst's key as the ledger stores it, ``ann/monday``, so that no analyst can use another's; None
-    for None."""
+    """Return a key as the ledger stores it, with the analyst's name (``ann/monday``), so that analysts cannot use one
+    another's keys; None for None."""
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or not key.isprintable() or not key.isascii():
@@ -258,13 +256,27 @@ def _digest(parts: list[Any]) -> str:
     return hashlib.sha256(canonical(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _recorded(context: Context, asked: Asked) -> Job | None:
+def _recorded(context: Context, submission: Submission) -> Job | None:
     """Return the job of an identical request whose answer is stored; None if there is none."""
-    values = {"asked": asked.request, "name": asked.user, "table": asked.dataset, "now": context.clock.now()}
+    values = {
+        "asked": submission.request,
+        "name": submission.user,
+        "table": submission.dataset,
+        "now": context.clock.now(),
+    }
     row = context.store.one(_BY_REQUEST, values)
     if row is None:
         return None
-    return Job(_RECORDED + row.id, asked.dataset, asked.question, "answered", iso(row.at), asked.kind, row.id)
+    return Job(
+        _RECORDED + row.id, submission.dataset, submission.question, "answered", iso(row.at), submission.kind, row.id
+    )
+
+
+def _recorded_or_started(context: Context, submission: Submission, action: str, subject: str) -> Job:
+    """Return the answered job of an identical request, or a new waiting one, which the event log names as ``action`` on
+    ``subject``."""
+    recorded = _recorded(context, submission)
+    return recorded or context.jobs.start(submission, context.events.line(submission.user, action, subject))
 
 
 def _row(context: Context, answer: str) -> Any:
@@ -278,8 +290,7 @@ def _row(context: Context, answer: str) -> Any:
 class Plans:
     """Plans of publications: ``*.toml`` files in the served folder that name one of its cards.
 
-    They cannot be uploaded, since a plan may name files, and only a steward with access to the folder may choose
-    those.
+    They cannot be uploaded: a plan may name files, and only people with access to the folder may choose which.
     """
 
     def __init__(self, context: Context) -> None:
@@ -297,29 +308,27 @@ class Plans:
         """Return what a plan would publish, and its cost; read no rows and charge nothing."""
         context = self._context
         with context.acting(who, "plans.explain", plan):
-            path, table = self._place(plan)
+            path, table = self._path_and_table(plan)
             task = {"do": "explain_plan", "card": context.folder.get(table).document, "plan": path, "analyst": who.name}
-            event = context.computed(task, "plan", table)
+            event = context.run_in_explaining_worker(task, "plan", table)
             return PlanPreview(plan, table, event["cost"], event["text"], event["left"], event["refused"])
 
     def release(self, who: Principal, plan: str, key: str | None = None) -> Job:
         """Release a plan for the budget it states, and return its job. Each of its tables becomes an answer."""
         context = self._context
         with context.acting(who, "plans.release", plan):
-            path, table = self._place(plan)
+            path, table = self._path_and_table(plan)
             scoped = scoped_key(who, key)
             served = context.folder.get(table)
             request = _digest([who.name, served.identity, "plan", plan, list(fingerprint(path)), scoped])
             task: dict[str, Any] = {
                 "do": "release_plan", "card": served.document, "plan": path, "analyst": who.name, "key": scoped
             }  # fmt: skip
-            asked = Asked(who.name, table, "publication", plan, {}, request, task)
-            return _recorded(context, asked) or context.jobs.start(
-                asked, context.events.line(who.name, "plans.release", plan)
-            )
+            submission = Submission(who.name, table, "publication", plan, {}, request, task)
+            return _recorded_or_started(context, submission, "plans.release", plan)
 
-    def _place(self, plan: str) -> tuple[str, str]:
-        """Return the path of a plan and the name of its table; raise NotFound for an unknown plan."""
+    def _path_and_table(self, plan: str) -> tuple[str, str]:
+        """Return the path of a plan's file and the name of its table; raise NotFound for an unknown plan."""
         plans = self._context.folder.plans()
         if plan not in plans:
             raise NotFound.of("plan")
@@ -331,7 +340,7 @@ class Plans:
 
 @dataclass(frozen=True)
 class ProfileForecast:
-    """What a profile would cost, and about how many people must have values in one bin to be told from noise."""
+    """The cost of a profile, and about how many people must share a bin for its count to stand out from the noise."""
 
     table: str
     cost: str
@@ -363,15 +372,15 @@ class Profiles:
         context = self._context
         with context.acting(who, "profiles.release", table):
             served, stated = context.folder.get(table), _profile_options(options)
-            _planned_profile(served.card, stated)  # whatever can be refused by the card is refused here
+            _planned_profile(
+                served.card, stated
+            )  # refused here, before a job is started, if the card does not allow it
             request = _digest([who.name, served.identity, "profile", stated])
             if stated.get("again"):
                 request = _digest([request, secrets.token_hex(16)])
             task = {"do": "release_profile", "card": served.document, "options": stated, "analyst": who.name}
-            asked = Asked(who.name, table, "profile", "a profile", stated, request, task)
-            return _recorded(context, asked) or context.jobs.start(
-                asked, context.events.line(who.name, "profiles.release", table)
-            )
+            submission = Submission(who.name, table, "profile", "a profile", stated, request, task)
+            return _recorded_or_started(context, submission, "profiles.release", table)
 
 
 _PROFILE_OPTIONS: Mapping[str, Any] = {
@@ -382,7 +391,7 @@ _PROFILE_OPTIONS: Mapping[str, Any] = {
 
 
 def _profile_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a profile, refused where they are others or of other types."""
+    """Return the options of a profile, parsed; refuse unknown names and values of the wrong type."""
     given = fields(dict(options), "options", (), tuple(_PROFILE_OPTIONS))
     return {name: from_json(item, _PROFILE_OPTIONS[name], f"options.{name}") for name, item in given.items()}
 
@@ -393,7 +402,7 @@ def _planned_profile(card: Card, options: Mapping[str, Any]) -> ProfilePlan:
 
 
 def _names(wanted: Any) -> str:
-    """Return the columns of a table in a plan, as text."""
+    """Return the columns of a table of a plan, separated by commas; "everybody" for the table of the total."""
     names = wanted.get("by", []) if isinstance(wanted, dict) else wanted
     return ", ".join(map(str, names)) or "everybody"
 
@@ -402,7 +411,7 @@ def _names(wanted: Any) -> str:
 
 
 class Answers:
-    """Recorded answers: the own ones, and those that are published to readers."""
+    """Recorded answers: a user's own ones, and those that are published to readers."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -431,12 +440,13 @@ class Answers:
         return AnswerRecord.of(row, options=json.loads(row.options), receipt=row.receipt, answer=body)
 
     def document(self, who: Principal, answer: str) -> dict[str, Any]:
-        """Return such an answer as JSON, with the bytes that the ledger recorded."""
+        """Return an answer that :meth:`answer` would return as JSON, with the bytes that the ledger recorded."""
         result: dict[str, Any] = json.loads(self._visible(who, answer).body)
         return result
 
     def of_job(self, who: Principal, answer: str) -> dict[str, Any]:
-        """Return the answer to an own question as JSON, also with a token that may ask but not read answers."""
+        """Return the answer to a question of the user ``who`` as JSON; a token with the scope ``ask`` suffices, where
+        :meth:`document` needs ``read``."""
         authorize(who, "questions.job")
         result: dict[str, Any] = json.loads(self._own(who, answer).body)
         return result
@@ -504,6 +514,6 @@ class Answers:
     def _lines(self, conditions: list[Any], order: tuple[Any, ...], most: int) -> tuple[AnswerLine, ...]:
         """Return the lines of at most ``most`` answers that meet all conditions and may be seen now."""
         columns = [column for column in _answers.c if column.name != "body"]
-        there = _answers.c.at <= self._context.clock.now()  # the tick of one that was just recorded may be to come
-        rows = self._context.store.rows(sa.select(*columns).where(there, *conditions).order_by(*order).limit(most))
+        visible = _answers.c.at <= self._context.clock.now()  # the tick of a new answer may be in the future
+        rows = self._context.store.rows(sa.select(*columns).where(visible, *conditions).order_by(*order).limit(most))
         return tuple(AnswerLine.of(row) for row in rows)

@@ -33,10 +33,10 @@ from dither.server.service import Service
 
 def notify(state: str) -> None:
     """Send a state such as ``READY=1`` to systemd, if it started the process and asks for it."""
-    place = os.environ.get("NOTIFY_SOCKET", "")
-    if not place:
+    socket_name = os.environ.get("NOTIFY_SOCKET", "")
+    if not socket_name:
         return
-    address = "\0" + place[1:] if place.startswith("@") else place
+    address = "\0" + socket_name[1:] if socket_name.startswith("@") else socket_name
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
         sender.sendto(state.encode(), address)
 
@@ -60,7 +60,7 @@ class Watchdog:
 
 
 _OPTIONS = "_DITHER_SERVE_OPTIONS"
-"""The variable by which one process leaves the configuration to those that it starts."""
+"""The environment variable by which the supervisor passes the configuration to its child processes."""
 
 _WAITING = 512
 """How many connections the kernel keeps until they are accepted."""
@@ -148,7 +148,7 @@ def announce(service: Service, address: str, say: Say) -> None:
         say(f"not in force: {item.file}: {item.problem}")
     link = service.auth.first_link() if service.config.is_local else None
     if link is not None:
-        say(f"first steward, once: {address}{link}")
+        say(f"link for the first steward (works once): {address}{link}")
     elif not service.config.is_local and service.auth.first_link() is not None:
         say("there is no steward yet: start once on localhost (--host 127.0.0.1), which prints a link for the first")
 

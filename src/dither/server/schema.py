@@ -86,8 +86,8 @@ jobs = sa.Table(
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("asked_at", _TIME, nullable=False),
     sa.Column("began_at", _TIME),  # when a worker took it up, from which its ticks count
-    sa.Column("began_after", sa.BigInteger),  # the last entry of the table's ledger by then: its charges come later
-    sa.Column("visible_at", _TIME),  # when whoever asked may see how it ended
+    sa.Column("began_after", sa.BigInteger),  # the last entry of the table's ledger then: its charges come later
+    sa.Column("visible_at", _TIME),  # when the analyst may see how it ended
     sa.Column("cancel_at", _TIME),
     sa.Column("answer", sa.String(32)),
     sa.Column("problem", _TEXT),
@@ -135,7 +135,7 @@ cards = sa.Table(
     metadata,
     sa.Column("dataset", sa.String(200), primary_key=True),
     sa.Column("file", _TEXT, nullable=False),
-    sa.Column("ledger", _TEXT, nullable=False),  # without a password, as all places here
+    sa.Column("ledger", _TEXT, nullable=False),  # addresses in this table are stored without their password
     sa.Column("receipt", _TEXT, nullable=False),
     sa.Column("sources", _TEXT, nullable=False),
     sa.Column("at", _TIME, nullable=False),

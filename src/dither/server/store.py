@@ -37,10 +37,10 @@ def iso_or_none(seconds: float | None) -> str | None:
 class FolderLock:
     """A file lock beside the server's SQLite file, held while a server runs, so that a second one is refused."""
 
-    def __init__(self, place: str) -> None:
-        """Take the lock of the SQLite file ``place``; refuse it while another server holds it."""
+    def __init__(self, address: str) -> None:
+        """Take the lock of the SQLite file ``address``; refuse it while another server holds it."""
         try:  # the path itself, so that two names of one folder are one lock
-            self._file = os.open(os.path.realpath(place) + ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            self._file = os.open(os.path.realpath(address) + ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError:
             text = "The server's folder cannot be written to. Check its path and who may write to it."
             raise LedgerError(text) from None
@@ -64,12 +64,12 @@ _CONNECT_SECONDS = 10
 class Store:
     """The server's own database: users, credentials, grants, questions, answers and events."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, address: str) -> None:
         """Open a database, a SQLite file or ``postgresql://…``, and create missing tables."""
         self._lock, self._reading = threading.RLock(), threading.RLock()
-        self.is_sqlite = "://" not in place
+        self.is_sqlite = "://" not in address
         try:
-            self._engine = _sqlite(place) if self.is_sqlite else _postgresql(place)
+            self._engine = _sqlite(address) if self.is_sqlite else _postgresql(address)
             self._connection = self._engine.connect() if self.is_sqlite else None
             self._reader = self._engine.connect() if self.is_sqlite else None
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -112,7 +112,7 @@ class Store:
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
-        """Open a transaction such that no other process or thread is in one at the same time."""
+        """Open a transaction that excludes those of all other processes and threads opened by this method."""
         with self.writing() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7216472)"))
@@ -148,9 +148,9 @@ class Store:
             self._engine.dispose()
 
 
-def _sqlite(place: str) -> sa.Engine:
+def _sqlite(address: str) -> sa.Engine:
     """Return the engine of a SQLite file, which is created with access for its owner only."""
-    path = Path(place)
+    path = Path(address)
     if not path.exists():  # readable by its owner alone
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     engine = sa.create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False}, poolclass=sa.NullPool)
@@ -165,9 +165,9 @@ def _sqlite(place: str) -> sa.Engine:
     return engine
 
 
-def _postgresql(place: str) -> sa.Engine:
+def _postgresql(address: str) -> sa.Engine:
     """Return the engine of a PostgreSQL database."""
-    url = sa.make_url(place)
+    url = sa.make_url(address)
     if url.get_backend_name() != "postgresql":
         fix = "pass a file for SQLite, or postgresql://user@host/name"
         raise InvalidArgument("database", "SQLite or PostgreSQL", url.get_backend_name(), fix)
@@ -186,6 +186,6 @@ def _unusable(error: BaseException) -> LedgerError:
 
 
 def _damaged() -> LedgerError:
-    """Return the error for a damaged file, or one that is no database of a server."""
+    """Return the error for a damaged file, or for one that is not the database of a server."""
     expected, fix = "a database of the server as it was written", "restore it from a backup"
     return LedgerError("database", expected, "a damaged or different file", fix)

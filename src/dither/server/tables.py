@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
 from dither.release.pipeline import incident_log_path
 from dither.server import schema
-from dither.server.cards import Served
+from dither.server.cards import ServedCard
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound, printable
 from dither.server.limits import ConcurrencyLimit
@@ -51,9 +51,9 @@ class TableSummary:
 class TableCard:
     """The public part of a card: no sources, ledgers or paths. ``gaps`` are for stewards and auditors, else empty.
 
-    ``own_limit`` and ``own_left`` are of the account that pays for the principal's questions: an analyst's own, or the
-    table's, of which ``whole_limit`` is the limit; None where there is none, and for nothing. They are the ledger's,
-    where a limit may have been changed since the card was written.
+    ``own_limit`` and ``own_left`` are those of the account that pays for the principal's questions: the analyst's own,
+    else the table's. ``whole_limit`` is the limit of the table. A limit is None where there is none, and ``own_left``
+    also where nothing is left. They come from the ledger, where limits may have changed since the card was written.
     """
 
     card: Card
@@ -82,8 +82,8 @@ class CardProblem:
 
 @dataclass(frozen=True)
 class OwnBudget:
-    """An analyst's remaining budget on a table in words. ``limit``, ``spent`` and ``left`` are those of the own
-    account, empty without one; ``used`` is the spent fraction of its limit, None without one."""
+    """An analyst's remaining budget on a table, in words. ``limit``, ``spent`` and ``left`` are those of the analyst's
+    own account, empty without one; ``used`` is the spent fraction of its limit, None without one."""
 
     table: str
     words: str
@@ -210,7 +210,8 @@ class EventLine:
 
 
 _MOST_OF_ONE, _MOST_READ = 4, 8
-"""How many cards may be read at the same time by one person, and by all: each holds a thread, which others need."""
+"""How many cards one user, and all users together, may read at a time. Each holds a thread, and other requests need
+threads, too."""
 
 
 class Tables:
@@ -221,7 +222,7 @@ class Tables:
         self._reading = ConcurrencyLimit("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
 
     def list(self, who: Principal) -> tuple[TableSummary, ...]:
-        """Return the tables that a principal may know of: granted ones for an analyst, all for stewards and
+        """Return the tables that a principal may see: the granted ones for an analyst, all for stewards and
         auditors."""
         context = self._context
         with context.acting(who, "tables.list"):
@@ -266,7 +267,7 @@ class Tables:
             )
 
     def sign_off(self, who: Principal, file: str, *, reason: str) -> CardProblem:
-        """Sign off the card in ``file``, which names another ledger, or other names for its rows, than it did before.
+        """Sign off the changed card in ``file``, which would give its rows a fresh budget, and return its new state.
 
         It takes effect when enough stewards have signed it and the server is started again.
         """
@@ -279,12 +280,12 @@ class Tables:
             context.folder.pins.sign(pin, who.name, why)
             return next(item for item in self.problems(who) if item.file == file)
 
-    def _public(self, served: Served) -> Card:
+    def _public(self, served: ServedCard) -> Card:
         """Return the public part of a card, with the values of public tables as their keys."""
         if not served.card.public:
             return card_from_json(card_to_json(served.card))
         task = {"do": "card", "card": served.document}
-        return card_from_json(self._context.computed(task, "card", served.name)["card"])
+        return card_from_json(self._context.run_in_explaining_worker(task, "card", served.name)["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
         """Return limit and remaining budget of the account that pays for the questions of ``who``, and the limit of the
@@ -294,15 +295,14 @@ class Tables:
         exists. Each of the three is None where there is no limit.
         """
         accounts = self._context.folder.ledger(table).accounts(table)
-        by_name = {account.name: account for account in accounts if account.kind == "analyst"}
-        whole = next(account for account in accounts if account.kind == "dataset")
-        account = by_name.get(who.name, by_name.get("", whole))
+        whole = _table_account(accounts)
+        account = _analyst_account(accounts, who.name) or whole
         return account.limit, account.left, whole.limit
 
     def _state(self, card: Card, who: Principal) -> tuple[Remaining, bool]:
         """Return the remaining budget of a card's table, and whether it takes questions of ``who``.
 
-        Those who may not ask, and those who see all incidents, are told whether it is open for everybody.
+        Stewards and auditors, who see all incidents, get whether it takes questions of everybody.
         """
         ledger = self._context.folder.ledger(card.name)
         left = TableAccounts(card, ledger).remaining(who.name)
@@ -310,6 +310,18 @@ class Tables:
         if may(who, "questions.ask") and not _knows_all(who):  # others see whether it is open for all
             return left, not closure.everybody and who.name not in closure.analysts
         return left, closure.is_open
+
+
+def _table_account(accounts: Sequence[Account]) -> Account:
+    """Return the account of the whole table, which every table has."""
+    return next(account for account in accounts if account.kind == "dataset")
+
+
+def _analyst_account(accounts: Sequence[Account], name: str) -> Account | None:
+    """Return the account that pays for an analyst's questions: their own, else the template from which it will be
+    opened (the one without a name); None if analysts have no accounts."""
+    by_name = {account.name: account for account in accounts if account.kind == "analyst"}
+    return by_name.get(name, by_name.get(""))
 
 
 def _knows_all(who: Principal) -> bool:
@@ -339,8 +351,7 @@ class Budgets:
             if context.is_granted(who.name, name):
                 ledger, card = context.folder.ledger(name), context.folder.get(name).card
                 words = str(TableAccounts(card, ledger).remaining(who.name))
-                by_name = {account.name: account for account in ledger.accounts(name) if account.kind == "analyst"}
-                account = by_name.get(who.name, by_name.get(""))
+                account = _analyst_account(ledger.accounts(name), who.name)
                 if account is None or account.room is None:
                     result.append(OwnBudget(name, words, "", "", "", None))
                     continue
@@ -354,7 +365,7 @@ class Budgets:
         with self._context.acting(who, "budget.dataset", table):
             ledger = self._context.folder.ledger(table)
             accounts = ledger.accounts(table)
-            whole = next(account for account in accounts if account.kind == "dataset")
+            whole = _table_account(accounts)
             entries = list(ledger.history(table))
             points = running_totals(entries, whole)[-_MOST_POINTS:]
             limit = None if whole.room is None else whole.room.loss / LOSS_UNIT
@@ -366,7 +377,7 @@ class Budgets:
         """Return the latest charges to ``table``, with the analyst who paid or, where analysts have no accounts, who
         got the answer.
 
-        An account is written as (dataset, kind, name, loss, delta).
+        The ledger records each charged account as (dataset, kind, name, loss, delta).
         """
         answered = {entry.charge: entry.seq for entry in entries if entry.kind == "answer"}
         incidents = {entry.charge for entry in entries if entry.kind == "incident"}
@@ -421,7 +432,7 @@ class Budgets:
                 fix = "change one after the other"
                 raise InvalidArgument("limit", "of one analyst, or of each person", "both", fix)
             ledger, change = context.folder.ledger(table), secrets.token_hex(16)
-            with context.store.alone() as connection:  # what is lower is judged and done before another change
+            with context.store.alone() as connection:  # no other change may come between this comparison and its result
                 account = self._account(ledger, table, analyst, each_person)
                 new = Limit.of(limit, account.filter)
                 if new.unit != account.unit:
@@ -446,7 +457,7 @@ class Budgets:
         with context.acting(who, "limits.approve", change, logged=True):
             pending = self._get(change)
             if pending.proposed_by == who.name and not context.config.single_steward:
-                raise Forbidden("Another steward has to approve this change.")
+                raise Forbidden("A second steward has to approve this change.")
             with context.store.alone() as connection:
                 dataset = self._carry_out(connection, change, who.name)
             context.folder.keep_receipt(dataset)
@@ -483,7 +494,7 @@ class Budgets:
         pending = _changes.c.id == change, _changes.c.state == "pending"
         update = _changes.update().where(*pending).values(state=state, approved_by=by)
         if not connection.execute(update).rowcount:
-            raise Conflict("This change was already decided. Propose another.")
+            raise Conflict("This change was already decided. Propose a new one.")
         return connection.execute(sa.select(_changes).where(_changes.c.id == change)).fetchone()
 
     def _get(self, change: str) -> LimitChange:
@@ -546,7 +557,7 @@ def _check_steward(connection: sa.Connection, name: str) -> None:
     users = schema.users
     row = connection.execute(sa.select(users).where(users.c.name == name).with_for_update()).fetchone()
     if row is None or not row.active or "steward" not in row.roles.split():
-        raise Conflict("A steward of this change is no steward any more. Have a steward propose it again.")
+        raise Conflict("The proposer or approver is no longer a steward. Have a steward propose the change again.")
 
 
 def _change(row: Any) -> LimitChange:

@@ -39,7 +39,7 @@ class User:
 
 @dataclass(frozen=True)
 class Grant:
-    """A user's permission to ask a table. ``limit`` is the limit of their own account in words, empty without one."""
+    """A user's permission to query a table. ``limit`` is that of their personal account in words, empty without one."""
 
     user: str
     table: str
@@ -105,8 +105,8 @@ class Users:
     ) -> User:
         """Change the ``roles`` of the user ``name``, or whether they may sign in (``active``); None changes nothing.
 
-        It ends their sessions and tokens. Deactivating a user voids links for their password. What a user proposed or
-        signed who is no longer a steward becomes void.
+        It ends their sessions and tokens. Deactivating a user also voids links for their password. When a user loses
+        the role of steward, pending changes that they proposed and cards that they signed become void.
         """
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
@@ -132,8 +132,8 @@ class Users:
     def end_all(self, who: Principal) -> None:
         """End all sessions but the own one, all tokens and all unused links, of all users.
 
-        It is for the case that the database, a backup of it, or traffic through a proxy may have been disclosed.
-        Passwords stay: each user changes the own one.
+        Use it if the database, a backup of it, or traffic through a proxy may have been disclosed. Passwords stay
+        valid; users change their own.
         """
         context = self._context
         with context.acting(who, "users.change", "everybody", logged=True):
@@ -160,10 +160,10 @@ class Users:
     def grant(
         self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None, first: bool = False
     ) -> Grant:
-        """Let a user ask a table, with a ``limit`` of their own or without.
+        """Grant a user access to a table, with a personal ``limit`` (None: none), and return the grant.
 
-        A first own limit on a table means that every analyst needs one, which ``first`` confirms where others would
-        lose access. A limit above that of each analyst is a raise, which takes two stewards: grant less, and propose
+        Once a table has a personal limit, every analyst needs one; ``first`` confirms that if other analysts would lose
+        access. A limit above the template for analysts is a raise, which takes two stewards: grant less, and propose
         the rest (:meth:`Budgets.propose`).
         """
         context = self._context

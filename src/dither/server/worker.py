@@ -1,9 +1,9 @@
 """The process in which questions are computed: its memory and its time are limited, and it can be killed.
 
 It reads tasks as lines of JSON from its standard input and writes events as lines of JSON, and it keeps its tables open
-from one question to the next. It charges, computes and records through the library, as anybody does; before a charge it
-says under which key, so that the server can record the incident if it dies. What it or a library prints goes
-nowhere: it might be data.
+from one question to the next. It charges, computes and records through the library. Before a charge it sends the
+charge's key, so that the server can record an incident if the process dies. Printed output is discarded, since it might
+hold data.
 
 >>> from dither.server import worker
 """
@@ -23,9 +23,10 @@ from dither.errors import DataIncident
 from dither.guarantees import Guarantee
 from dither.ledger import Charge, Ledger
 from dither.publish import plan_file
+from dither.publish.record_values import type_of_arrow
 from dither.release.pipeline import PROFILE_KEY
 from dither.server import errors
-from dither.server.cards import aligned, served_card
+from dither.server.cards import served_card, with_ledger_limits
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.profile import TableProfile, table_charts
@@ -96,7 +97,7 @@ class Worker:
             ledger.charged = False
             return {"event": "end", **_ACTIONS[task["do"]](table, task), "charged": ledger.charged}
         except BaseException as error:
-            if ledger is not None and ledger.charged:  # one sentence, whatever it was
+            if ledger is not None and ledger.charged:  # the cause may depend on rows, so it is not reported
                 document = errors.problem_of(DataIncident())
                 return {"event": "end", "problem": document, "charged": True}
             return {"event": "end", "problem": errors.problem_of(error), "kind": type(error).__name__}
@@ -120,7 +121,7 @@ class Worker:
                 return table, ledger
             del self._tables[path]
             table.close()
-        table = open_table(aligned(served_card(document)))
+        table = open_table(with_ledger_limits(served_card(document)))
         if keep_profile:
             table.card = replace(table.card, profile=None)
         accounts = AnnouncedAccounts(table.accounts, self._announce)
@@ -203,27 +204,12 @@ def _published(publication: Any, names: tuple[str, ...]) -> Answer:
     columns = [name for name in result.column_names if name not in ("lower", "upper")]
     data = result.to_pydict()
     errors = tuple((high - low) / 2 for low, high in zip(data["lower"], data["upper"], strict=True))
-    kinds = tuple(_type(result.schema.field(name).type) for name in columns)
+    kinds = tuple(type_of_arrow(result.schema.field(name).type) for name in columns)
     rows = tuple(zip(*(data[name] for name in columns), strict=True))
     receipt = str(publication.receipt)
     return Answer(
         tuple(columns), kinds, rows, {"value": errors}, publication.cost, tuple(publication.notes), receipt=receipt
     )
-
-
-def _type(kind: Any) -> Any:
-    """Return the column type of an answer for an Arrow type."""
-    import pyarrow.types as types
-
-    if types.is_boolean(kind):
-        return "boolean"
-    if types.is_integer(kind):
-        return "integer"
-    if types.is_floating(kind):
-        return "number"
-    if types.is_timestamp(kind):
-        return "timestamp"
-    return "date" if types.is_date(kind) else "text"
 
 
 _ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], Event]] = {
@@ -235,7 +221,7 @@ _ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], Event]] = {
 def _end_with_the_server() -> None:
     """Let the kernel kill this process when its server ends (Linux only).
 
-    Otherwise it might charge or answer after the next server has counted the unanswered charges.
+    Otherwise it might charge or answer after the next server has recorded incidents for unanswered charges.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -255,7 +241,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started it, who lets questions end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which lets running questions end
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _end_with_the_server()
     if memory:
@@ -270,7 +256,7 @@ def main() -> None:
 
     worker = Worker(send)
     for line in sys.stdin:
-        signal.alarm(seconds)  # should nobody be left to kill it
+        signal.alarm(seconds)  # ends this process if the server is gone and cannot kill it
         task = json.loads(line)
         event = worker.do(task)
         signal.alarm(0)

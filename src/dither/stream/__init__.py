@@ -1,12 +1,9 @@
 """Releases over time: one charge for a whole horizon, noise that is correlated between steps, errors that stay small.
 
 * :mod:`~dither.stream.running`: running sums, windows, means and histograms; :mod:`~dither.stream.alarm`: thresholds;
-* :mod:`~dither.stream.mechanism`: the plan of a series, with statement and proof; :mod:`~dither.stream.running`,
-  :mod:`~dither.stream.mechanism`: a started one;
-* :mod:`~dither.stream.filters`: filters in whole numbers and the proof of their sensitivity;
-  :mod:`~dither.stream.buffers`, :mod:`~dither.stream.filters`, :mod:`~dither.stream.filters`: the filters;
-* :mod:`~dither.stream.buffers`, :mod:`~dither.stream.buffers`, :mod:`~dither.stream.buffers`: which buffers, and
-  how near they are to the best factorization;
+* :mod:`~dither.stream.mechanism`: the plan of a series with statement and proof, and its noise step by step;
+* :mod:`~dither.stream.filters`: filters in whole numbers and the proof of their sensitivity; bands and the tree;
+* :mod:`~dither.stream.buffers`: buffered filters, their optimization, and how near they are to the best factorization;
 * :mod:`~dither.stream.keyed`: noise as a function of a secret key, the same after a restart;
 * :mod:`~dither.stream.series`: series on tables; :mod:`~dither.stream.participants`: who counts how often, with the
   proof; the state is kept by :mod:`dither.ledger.series`.

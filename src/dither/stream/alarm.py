@@ -22,15 +22,15 @@ _LARGEST = Fraction(float_info.max)
 
 
 class ThresholdAlarm(Stateful):
-    """Says when a running sum passes a threshold, or each of several in turn; one charge, however many steps.
+    """Announces when a running sum passes a threshold, or each of several in turn; one charge for any number of steps.
 
     *Statement.* If one person's data change the values of at most ``max_participations`` steps, each by at most
-    ``sensitivity``, all that the alarm ever says is epsilon-DP.
+    ``sensitivity``, all announcements together are epsilon-DP.
 
-    *Why.* The running sum of any step moves by at most ``max_participations * sensitivity``, whatever was said before:
-    the alarm is a session of :class:`~dither.SparseVector` with that sensitivity whose questions are the running sums
-    minus the threshold that is next, and as many answers above as there are thresholds. ``monotone`` is for values
-    that one person only adds to (or only takes from), so that all sums move in the same direction: half the noise.
+    *Why.* The running sum of any step moves by at most ``max_participations * sensitivity``: the alarm is a session of
+    :class:`~dither.SparseVector` with that sensitivity, whose questions are the running sums minus the next threshold,
+    with as many answers above as there are thresholds. ``monotone`` is for values that one person only increases (or
+    only decreases), so that all sums move in the same direction: half the noise.
 
     Examples
     --------
@@ -42,9 +42,9 @@ class ThresholdAlarm(Stateful):
     """
 
     thresholds: tuple[Fraction, ...]
-    """Those that are announced, in rising order."""
+    """The thresholds, in rising order."""
     mechanism: SparseVector
-    """The mechanism that compares."""
+    """The mechanism that compares running sums with thresholds."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class ThresholdAlarm(Stateful):
         threshold
             One threshold, or several in rising order, which are passed in turn.
         epsilon
-            The guarantee of everything that the alarm ever says.
+            The guarantee of all announcements together.
         max_participations, sensitivity
             The most steps that contain values of one person, and the most that the person changes the value of one
             step.
         monotone
-            Whether one person only adds to values, or only takes from them.
+            Whether one person can only increase values, or only decrease them.
         source
             Where random words come from; by default the system.
         """
@@ -132,7 +132,7 @@ class ThresholdAlarm(Stateful):
 
     @property
     def passed(self) -> int:
-        """Return how many thresholds were announced."""
+        """Return the number of thresholds that were announced."""
         return self._session.above
 
     def update(self, value: float) -> bool:
@@ -143,13 +143,12 @@ class ThresholdAlarm(Stateful):
         with self._lock:
             if self.done:
                 raise InvalidArgument(
-                    "update", "a threshold that is left", "none", "start another alarm, at its own cost"
+                    "update", "a threshold that is left", "none", "start a new alarm, at its own cost"
                 )
             self._sum += Fraction(number)
             above = self._sum - self.thresholds[self.passed]
-            # sums beyond all floats are the largest one: that moves no two of them further from each other, and an
-            # error here would tell the sum
-            # a session without numeric answers says True or False
+            # clipping to the range of floats increases no difference of two sums; an error here would disclose the sum
+            # a session without numeric answers returns True or False
             return cast(bool, self._session.ask(max(-_LARGEST, min(above, _LARGEST))))
 
     def error(self, steps: int, confidence: float = 0.95) -> float:
@@ -162,5 +161,5 @@ class ThresholdAlarm(Stateful):
 
 
 def _moves(max_participations: int, sensitivity: float | Fraction) -> Fraction:
-    """Return how far one person moves a running sum."""
+    """Return the most that one person can change a running sum: ``max_participations * sensitivity``."""
     return arguments.whole(max_participations, "max_participations") * arguments.sensitivity(sensitivity)

@@ -1,15 +1,12 @@
-"""Buffered linear Toeplitz filters: few buffers, constant memory, nearly the smallest error.
+"""Buffered linear Toeplitz filters: few buffers, constant memory, and nearly the smallest possible error.
 
-Norms of buffered filters in closed form, in floats: for the error, and for the search for good buffers.
+The coefficients are ``c_0 = 1`` and ``c_k = sum_i omega_i theta_i^(k-1)``. Here a *decay* is ``1 - theta_i`` and a
+*weight* is ``omega_i``; those of the inverse filter are called *rates* ``1 - t_i`` and *gains* ``w_i``.
 
-Buffers for a horizon and a schema: those with nearly the smallest largest error.
-
-Buffers for horizons of 64, 128, 256, ... steps: the epochs of a series whose horizon is not known.
-
-They were computed once by :func:`buffers_for` for one participation and are kept as whole
-numbers, so that an epoch that begins years after the series started has the same buffers everywhere.
-
-The smallest largest error that any factorization of the running sum has, for horizons that a dense matrix fits.
+:func:`buffers_for` optimizes buffers for a horizon and the participation of a person. A series without a known horizon
+has epochs of 64, 128, 256, ... steps, whose buffers were computed once for one participation and are kept as whole
+numbers (:func:`epoch_buffers`), so that an epoch that begins years later has the same buffers everywhere.
+:func:`optimum` bounds the error of the best factorization, for horizons whose dense matrix fits into memory.
 """
 
 from __future__ import annotations
@@ -43,10 +40,12 @@ Floats = NDArray[np.float64]
 
 
 def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the decays ``1 - t_i`` and weights ``w_i`` of the inverse filter, ``(C^-1)_k = -sum of w_i t_i^(k-1)``.
+    """Return the rates ``1 - t_i`` and gains ``w_i`` of the inverse filter, ``(C^-1)_k = -sum of w_i t_i^(k-1)``, from
+    the decays and weights of the filter.
 
-    ``c(x) = 1 + omega^T x (1 - x Theta)^-1 1``, so its inverse has the state matrix ``Theta - 1 omega^T``, which is
-    similar to the symmetric ``Theta - sqrt(omega) sqrt(omega)^T``.
+    With ``Theta = diag(theta_i)``, the generating function of the coefficients is ``c(x) = 1 + omega^T x (1 - x
+    Theta)^-1 1``. Its inverse has the state matrix ``Theta - 1 omega^T``, which is similar to the symmetric matrix
+    ``Theta - sqrt(omega) sqrt(omega)^T``: its eigenvalues are the ``t_i``.
     """
     roots = np.sqrt(weights)
     rates, vectors = np.linalg.eigh(np.diag(decays) + np.outer(roots, roots))
@@ -54,7 +53,7 @@ def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _powers(decay: Floats, count: int) -> Floats:
-    """Return the geometric sum of ``(1 - decay)^k`` over k < count, for 0 <= decay < 2."""
+    """Return the geometric sum of ``(1 - decay)^k`` over 0 <= k < count, for 0 <= decay < 2, elementwise."""
     safe = np.where(decay > 1e-14, decay, 0.5)
     small = safe < 0.5
     power = np.where(small, np.exp(count * np.log1p(-np.where(small, safe, 0.0))), (1 - safe) ** count)
@@ -62,7 +61,7 @@ def _powers(decay: Floats, count: int) -> Floats:
 
 
 def squared_column(horizon: int, decays: Floats, weights: Floats) -> float:
-    """Return the sum of ``c_k^2`` over the horizon, the squared norm of a column of the filter."""
+    """Return the squared norm of the filter's first column, the sum of ``c_k^2`` over the horizon, in closed form."""
     pair = decays[:, None] + decays[None, :] - decays[:, None] * decays[None, :]
     return 1 + float(weights @ _powers(pair, horizon - 1) @ weights)
 
@@ -70,7 +69,7 @@ def squared_column(horizon: int, decays: Floats, weights: Floats) -> float:
 def squared_response(horizon: int, rates: Floats, gains: Floats) -> float:
     """Return the sum of ``b_k^2`` over the horizon, with b_k the running sums of the inverse filter's coefficients.
 
-    It is the variance of the last running sum for fresh noise of variance 1.
+    It is the variance of the noise in the last running sum, for fresh noise of variance 1.
 
     With ``a_i = w_i / (1 - t_i)``: ``b_k = 1 - sum of a_i + sum of a_i t_i^k``.
     """
@@ -112,11 +111,11 @@ class Buffers:
     weights: tuple[int, ...]
     weight_bits: int
     extra_bits: int
-    """How much finer the lattice of the buffers is."""
+    """Buffers are multiples of ``2^-extra_bits`` lattice steps."""
 
     @cached_property
     def thetas(self) -> Floats:
-        """Return the factors by which the buffers shrink in a step."""
+        """Return the factor of each buffer by which it shrinks in a step."""
         return np.array([1 - m / 2.0**k for m, k in zip(self.decays, self.decay_bits, strict=True)])
 
     @cached_property
@@ -126,7 +125,8 @@ class Buffers:
 
     @property
     def rounding(self) -> Fraction:
-        """Return how far roundings move the fresh noise of a step: 1 for the floor, and the sum over the buffers."""
+        """Return a bound on how far roundings move the fresh noise of a step, in lattice steps: 1 for the floor of the
+        sum, and ``omega_i / (1 - theta_i)`` steps of the finer lattice for each buffer."""
         total = Fraction(1)
         for decay, bits, weight in zip(self.decays, self.decay_bits, self.weights, strict=True):
             total += Fraction(weight << bits, decay << (self.weight_bits + self.extra_bits))
@@ -140,20 +140,18 @@ class Buffers:
         return inside and min(self.weights) >= 0 and sum(self.weights) <= 1 << self.weight_bits
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """Return an upper bound on the l2 distance that one person moves, in units of one change.
+        """Return an upper bound on the l2 norm of ``C d`` for a person's changes d, each at most 1.
 
-        One participation has a closed form; for several, the filter itself is run on the worst pattern in integers that
-        are rounded up.
+        The norm of one column has a closed form. For several participations, the filter is run on the worst pattern in
+        integers that are rounded up; above ``_LONGEST`` steps, the triangle inequality is used instead.
         """
-        if participations == 1 or self.length > _LONGEST:  # there, by the triangle inequality
+        if participations == 1 or self.length > _LONGEST:
             return participations * root_up(self._squared_column(), ROOT_BITS)
         return _pattern_norm(self, participations, separation)
 
     def _squared_column(self) -> Fraction:
-        """Return the squared norm of a column, rounded up.
-
-        It is ``1 + sum of omega_i omega_j (1 - p^(n-1)) / (1 - p)`` with ``p = theta_i theta_j``.
-        """
+        """Return the squared norm of the first column, rounded up: ``1 + sum over i, j of omega_i omega_j (1 - p^(n-1))
+        / (1 - p)`` with ``p = theta_i theta_j`` and n the number of steps."""
         thetas = [1 - Fraction(m, 1 << k) for m, k in zip(self.decays, self.decay_bits, strict=True)]
         total = Fraction(1)
         for weight, theta in zip(self.weights, thetas, strict=True):
@@ -169,7 +167,10 @@ class Buffers:
         return inverse(1 - self.thetas, self.omegas)
 
     def row(self, step: int) -> Floats:
-        """Return the response to one unit of fresh noise, latest first: ``b_k = level + sum of a_i t_i^k``."""
+        """Return the coefficients ``b_k`` of the fresh noise in the running sum of a step, the newest last.
+
+        ``b_k = 1 - sum of a_i + sum of a_i t_i^k`` for the noise of k steps before, with ``a_i = w_i / (1 - t_i)``.
+        """
         rates, gains = self._inverse
         shares = gains / rates
         response = np.full(step, 1 - float(shares.sum()))
@@ -182,11 +183,11 @@ class Buffers:
         return squared_response(step, *self._inverse)
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """Return empty buffers, or those that were recorded."""
+        """Return the state of ``lanes`` series before the first step, or the recorded one."""
         return _BuffersState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
-        """Return the parameters, all of them whole numbers."""
+        """Return the parameters of the filter, all of them whole numbers, for :func:`from_record`."""
         return {
             "kind": "buffers",
             "length": self.length,
@@ -200,10 +201,10 @@ class Buffers:
 
 @lru_cache(maxsize=64)
 def _pattern_norm(filter_: Buffers, participations: int, separation: int) -> Fraction:
-    """Return an upper bound on the norm of the filter's response to one change at each step of the tightest pattern.
+    """Return an upper bound on the l2 norm of the sum of the filter's columns 0, b, 2b, ..., b the separation.
 
-    The pattern has ``participations`` steps that are ``separation`` apart. The response is computed in whole numbers,
-    in multiples of ``2^-_NORM_BITS``, with every product rounded up.
+    There are ``participations`` columns. Their sum is the filter's response to a change of 1 at each of these steps,
+    which is computed in multiples of ``2^-_NORM_BITS`` with every product rounded up.
     """
     one, state = 1 << _NORM_BITS, [0] * len(filter_.weights)
     total, left, almost = 0, participations, (1 << filter_.weight_bits) - 1
@@ -220,10 +221,10 @@ def _pattern_norm(filter_: Buffers, participations: int, separation: int) -> Fra
 
 
 class _BuffersState:
-    """Buffers and total of each lane."""
+    """The secret state of a buffered filter: the buffers and the running sum of the noise of each lane."""
 
     def __init__(self, filter_: Buffers, lanes: int, recorded: Mapping[str, Any] | None) -> None:
-        """Begin with empty buffers for ``lanes`` series, or go on from a ``recorded`` state (None: there is none)."""
+        """Begin with empty buffers for ``lanes`` series, or continue a ``recorded`` state (None: there is none)."""
         self._filter = filter_
         self._buffers: Lattice = np.zeros((len(filter_.weights), lanes), dtype=np.int64)
         self._total: Lattice = np.zeros(lanes, dtype=np.int64)
@@ -238,12 +239,12 @@ class _BuffersState:
             self._widen()
 
     def record(self) -> dict[str, Any]:
-        """Return the buffers and totals."""
+        """Return the buffers and running sums, in a form that can be stored."""
         return {"buffers": stored(self._buffers), "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """Return the noise of the running sums after each step of fresh noise, lane by lane where there are few
-        lanes."""
+        """Return the noise of the running sums after each row (step) of fresh noise; up to 4 lanes are computed one by
+        one, which is faster than in small arrays."""
         if fresh.shape[1] <= 4:
             return self._by_lane(fresh)
         return advance_rows(self._step, fresh)
@@ -299,8 +300,8 @@ _MOST = 0.999
 def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
     """Return buffers for ``length`` steps whose parameters are short whole numbers near these decays and weights.
 
-    Each decay is a whole number divided by a power of 2 of its own; weights are rounded down to multiples of
-    ``2^-_WEIGHT_BITS``. Extra bits in the buffers keep the accumulated rounding small against the response.
+    A decay is a whole number of ``_MANTISSA_BITS`` bits divided by a power of 2; weights are rounded down to multiples
+    of ``2^-_WEIGHT_BITS``. Extra bits in the buffers keep the accumulated rounding small beside the noise.
     """
     bits = tuple(_MANTISSA_BITS - math.frexp(decay)[1] for decay in decays.tolist())
     whole = tuple(max(1, round(decay * 2.0**k)) for decay, k in zip(decays.tolist(), bits, strict=True))
@@ -313,10 +314,10 @@ def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
 
 
 def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
-    """Return initial decays on a logarithmic scale, and weights fitted to the coefficients of the square root.
+    """Return initial decays and weights of ``count`` buffers for the optimization.
 
-    ``count`` buffers are fitted to the coefficients ``1 / sqrt(pi (lag + 1/4))``, which is nearly those of
-    ``(1 - x)^(-1/2)``, by least squares of relative errors at up to 200 lags below ``horizon``.
+    The decays are on a logarithmic scale. The weights fit the coefficients of the square root ``(1 - x)^(-1/2)``, which
+    are nearly ``1 / sqrt(pi (lag + 1/4))``, by least squares of relative errors at up to 200 lags below ``horizon``.
     """
     count = min(count, max(1, horizon - 1))
     decays = np.geomspace(0.7, min(0.5, 1.5 / horizon), count) if count > 1 else np.array([0.5])
@@ -328,10 +329,10 @@ def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
 
 
 def _squared_pattern(horizon: int, decays: Floats, weights: Floats, participations: int, separation: int) -> float:
-    """Return the squared norm of the sum of the columns 0, b, 2b, ..., in floats.
+    """Return the squared norm of the sum of the filter's columns 0, b, 2b, ..., in floats.
 
-    There are ``participations`` columns, b is ``separation``, and a column has ``horizon`` entries: 1, then the sum of
-    the ``weights`` times powers of 1 - ``decays``.
+    There are ``participations`` columns, b is ``separation``, and column 0 has the coefficients ``c_k`` of ``horizon``
+    steps.
     """
     lags = np.arange(horizon - 1)
     column = np.concatenate([[1.0], weights @ np.exp(lags[None, :] * np.log1p(-decays)[:, None])])
@@ -347,11 +348,11 @@ def _decays(logits: Floats) -> Floats:
 
 
 def _window_norm(horizon: int, rates: Floats, gains: Floats, window: int) -> float:
-    """Return the variance of a sum over a window: the sum of the squares of ``b_k - b_(k-window)``.
+    """Return the variance of the noise in a sum over the last ``window`` steps, for fresh noise of variance 1: the sum
+    of ``(b_k - b_(k-window))^2`` over the ``horizon``.
 
-    The sum goes over the ``horizon``.
     ``b_k`` is the response of a running sum to the noise of k steps before, which follows from the ``rates`` and
-    ``gains`` of the inverse filter (:func:`inverse`).
+    ``gains`` of the inverse filter (:func:`squared_response`).
     """
     shares = gains / rates
     response = 1 - shares.sum() + shares @ (1 - rates)[:, None] ** np.arange(horizon)[None, :]
@@ -386,21 +387,22 @@ def _log_error(parameters: Floats, horizon: int, participations: int, separation
 def buffers_for(
     horizon: int, count: int, participations: int = 1, separation: int = 1, window: int | None = None
 ) -> Buffers:
-    """Optimize buffers: the largest error of a running sum is close to the best of any Toeplitz factorization.
+    """Return optimized buffers, with which the largest error of a running sum is close to that of the best Toeplitz
+    factorization.
 
-    The same arguments give the same buffers on one platform; what a series uses is recorded with it.
+    The same arguments give the same buffers on one platform; a series records the buffers that it uses.
 
     Parameters
     ----------
     horizon
-        The number of steps. Above 4096 the buffers are optimized for one participation and the whole past, whatever is
-        asked for: the sensitivity is computed for the true pattern in any case.
+        The number of steps. Above 4096, for speed, the buffers are always optimized for one participation and running
+        sums; the sensitivity is computed for the true pattern in any case.
     count
         The number of buffers, at most 16.
     participations, separation
         The most steps that contain values of one person, and the fewest steps from one of them to the next.
     window
-        Make the largest error of a sum over the last ``window`` steps small; None: over all steps.
+        Optimize for sums over the last ``window`` steps; None: for running sums.
     """
     arguments.whole(count, "buffers", at_most=16)
     if horizon == 1:
@@ -449,14 +451,14 @@ _TABLE: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], ...
     ((33723, 36967, 39161, 41659, 38036), (19, 25, 31, 37, 43), (314060, 43908, 5655, 726, 109), 17),
     ((60734, 59115, 55390, 51722, 41096), (20, 26, 32, 38, 44), (307067, 40294, 4885, 589, 82), 18),
 )  # fmt: skip
-"""Decays, their bits, weights, and the extra bits of the buffers."""
+"""For each epoch: the decays, their bits, the weights, and the extra bits of :class:`Buffers`."""
 
 EPOCHS = len(_TABLE)
-"""The number of epochs, which have two billion steps in all."""
+"""The number of epochs, which have two billion steps together."""
 
 
 def epoch_buffers(epoch: int) -> Buffers:
-    """Return the filter of an epoch, from 0."""
+    """Return the filter of an epoch, counted from 0."""
     decays, bits, weights, extra = _TABLE[epoch]
     return Buffers(FIRST << epoch, decays, bits, weights, _WEIGHT_BITS, extra)
 
@@ -466,7 +468,8 @@ _LARGEST_DENSE = 2048
 
 @dataclass(frozen=True)
 class Optimum:
-    """Bounds on the largest RMSE over sigma at unit sensitivity, for one participation: the optimum is between them.
+    """Bounds on the smallest possible largest RMSE of a running sum, in units of the fresh noise's sigma, at
+    sensitivity 1 and one participation: the optimum lies between them.
 
     >>> Optimum(lower=1.0, upper=1.0).gap
     0.0
@@ -482,15 +485,15 @@ class Optimum:
 
 
 def optimum(horizon: int, *, tolerance: float = 1e-4, iterations: int = 2000) -> Optimum:
-    """Return bounds on the least error of any factorization ``A = B C`` of the matrix of running sums.
+    """Return bounds on the smallest error of any factorization ``A = B C`` of the matrix A of running sums.
 
     The error is the largest row norm of B times the largest column norm of C. The bounds are iterated until they agree
     within ``tolerance`` (relative), at most ``iterations`` times; ``horizon`` is the number of rows of A.
 
-    It is the largest nuclear norm of ``diag(sqrt p) A diag(sqrt q)`` over probabilities p and q. With ``U S V^T`` the
-    decomposition of that matrix, ``B = diag(1/sqrt p) U sqrt S`` and ``C = sqrt S V^T diag(1/sqrt q)`` are a
-    factorization, whose error is an upper bound, and the nuclear norm is a lower one. They meet where p is in
-    proportion to the diagonal of ``U S U^T`` and q to that of ``V S V^T``, which is iterated.
+    The smallest error is the largest nuclear norm of ``diag(sqrt p) A diag(sqrt q)`` over probabilities p and q. With
+    ``U S V^T`` the singular value decomposition of that matrix, the nuclear norm is a lower bound, and ``B =
+    diag(1/sqrt p) U sqrt S``, ``C = sqrt S V^T diag(1/sqrt q)`` is a factorization whose error is an upper one. The
+    bounds meet where p is proportional to the diagonal of ``U S U^T`` and q to that of ``V S V^T``, which is iterated.
 
     >>> result = optimum(2)                   # of the matrix [[1, 0], [1, 1]]
     >>> round(result.lower, 4), result.gap < 1e-4

@@ -23,10 +23,6 @@ they are equal.
 
 *The tree* (Fenwick's form of the binary tree) gives step t the noise ``w_t = z_t + w_(t - lowbit(t))``: z_t is the
 noise of the sum over the last ``lowbit(t)`` steps, and nothing is rounded. A step is in at most one node of each size.
-
-Filters with bands: the square root of the running sum, whole or its first coefficients.
-
-The binary tree, as a filter: the reference, and the one for pure guarantees.
 """
 
 from __future__ import annotations
@@ -46,22 +42,23 @@ from dither.stream.keyed import Lattice
 
 Floats = NDArray[np.float64]
 SAFE = 1 << 62
-"""Whole numbers below it are added in 64 bits; larger ones are Python's."""
+"""Whole numbers below this are added in 64 bits; for larger ones, Python's integers are used."""
 ROOT_BITS = 64
 
 
 class FilterState(Protocol):
-    """The secret state of a filter: what later noise depends on."""
+    """The secret state of a filter, on which later noise depends."""
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """Return the noise of the running sums after each row of fresh noise."""
+        """Return the noise of the running sums after each step; ``fresh`` has a row of independent noise for each step,
+        and a column for each series."""
 
     def record(self) -> dict[str, Any]:
-        """Return the state as :meth:`Filter.start` takes it; it is secret."""
+        """Return the state in a form that can be stored, for :meth:`Filter.start`; it is secret."""
 
 
 class Filter(Protocol):
-    """What a plan needs to know of a filter for a known number of steps."""
+    """The interface of a filter for a known number of steps."""
 
     @property
     def length(self) -> int:
@@ -69,7 +66,8 @@ class Filter(Protocol):
 
     @property
     def rounding(self) -> Fraction:
-        """Return how much farther than its linear part the rounded filter can move the fresh noise of a step."""
+        """Return a bound on how far rounding moves the fresh noise of a step beyond the linear filter, in lattice
+        steps."""
 
     @property
     def decreasing(self) -> bool:
@@ -77,7 +75,8 @@ class Filter(Protocol):
         pattern needs."""
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """Return the largest l2 norm of a sum of columns that the schema allows, rounded up."""
+        """Return an upper bound on the l2 norm of the sum of the columns of at most ``participations`` steps that are
+        at least ``separation`` apart."""
 
     def row(self, step: int) -> Floats:
         """Return the coefficients of the fresh noise in the noise of the running sum of a step (from 1)."""
@@ -87,7 +86,8 @@ class Filter(Protocol):
         variance 1."""
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """Return the state before the first step, or the one that was recorded."""
+        """Return the state of ``lanes`` series that share this filter, before the first step or, if ``recorded`` is not
+        None, as :meth:`FilterState.record` returned it."""
 
     def record(self) -> dict[str, Any]:
         """Return plain numbers from which :func:`~dither.stream.mechanism.from_record` builds an equal filter."""
@@ -99,7 +99,7 @@ def as_wide(array: Lattice) -> Lattice:
 
 
 def stored(array: Lattice) -> Any:
-    """Return an array in the form in which a record keeps it: a copy, or a list of Python's integers.
+    """Return an array in a form that can be encoded: a copy, or a list if it holds Python's integers.
 
     >>> stored(np.array([1, 2**70], dtype=object))
     [1, 1180591620717411303424]
@@ -108,7 +108,7 @@ def stored(array: Lattice) -> Any:
 
 
 def restored(content: Any) -> Lattice:
-    """Return the array that was stored.
+    """Return the array from its :func:`stored` form.
 
     >>> restored(stored(np.array([1, 2**70], dtype=object))).dtype, restored(stored(np.array([1]))).dtype
     (dtype('O'), dtype('int64'))
@@ -123,9 +123,9 @@ def whole_numbers(rows: list[list[int]]) -> Lattice:
 
 
 def advance_rows(step: Any, fresh: Lattice) -> Lattice:
-    """Return ``step(row)`` for each row of fresh noise, as one array; ``step`` changes a state, so that order matters.
+    """Return ``step(row)`` for each row of fresh noise in order, as one array; ``step`` advances a state.
 
-    Where ``step`` returns Python's integers, since 64 bits could overflow, the whole array becomes one of objects.
+    If ``step`` returns Python's integers, since 64 bits could overflow, the result becomes an array of objects.
     """
     out = np.empty_like(fresh)
     for i, row in enumerate(fresh):
@@ -137,9 +137,8 @@ def advance_rows(step: Any, fresh: Lattice) -> Lattice:
 
 
 def window_variance(filter_: Filter, step: int, window: int | None = None) -> float:
-    """Return the variance of the sum over the last ``window`` steps (all if None) at a step, for fresh noise of
-    variance 1.
-    """
+    """Return the variance of the noise in the sum over the last ``window`` steps (None: all) at a step, for fresh noise
+    of variance 1."""
     if window is None or window >= step:
         return filter_.squared_row(step)
     row = filter_.row(step).copy()
@@ -148,7 +147,7 @@ def window_variance(filter_: Filter, step: int, window: int | None = None) -> fl
 
 
 def square_root_coefficients(count: int) -> Floats:
-    """Return the coefficients of ``(1 - x)^(-1/2)``: 1, 1/2, 3/8, ..."""
+    """Return the first ``count`` coefficients of the power series ``(1 - x)^(-1/2)``: 1, 1/2, 3/8, ..."""
     k = np.arange(1, count)
     return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
 
@@ -164,18 +163,18 @@ class Bands:
 
     length: int
     coefficients: tuple[int, ...]
-    """Those after ``c_0``, in multiples of ``2^-bits``."""
+    """The coefficients ``c_1, c_2, ...`` in multiples of ``2^-bits``; ``c_0`` is 1."""
     bits: int = 30
 
     @classmethod
     def square_root(cls, length: int, bands: int, bits: int = 30) -> Bands:
-        """Return the first bands of the square root of the matrix of running sums, rounded down."""
+        """Return the filter with the first ``bands`` coefficients of the square root, rounded down."""
         count = min(bands, length)
         return cls(length, tuple(int(c * 2.0**bits) for c in square_root_coefficients(count)[1:].tolist()), bits)
 
     @property
     def rounding(self) -> Fraction:
-        """Return 1 for the floor; 0 where nothing is rounded."""
+        """Return 1, for the floor of a sum; 0 for a single band, where nothing is rounded."""
         return Fraction(1 if self.coefficients else 0)
 
     @property
@@ -186,10 +185,8 @@ class Bands:
         return all(a >= b for a, b in pairwise(sequence))
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """Return the l2 norm of the sum of the filter's columns 0, b, 2b, ..., b the separation, rounded up.
-
-        There is a column for each participation: a person's values at these steps move the fresh noise that far.
-        """
+        """Return the l2 norm of the sum of the filter's columns 0, b, 2b, ..., one for each participation, with b the
+        separation, rounded up."""
         column = np.zeros(self.length, dtype=object)
         column[: len(self.coefficients) + 1] = [1 << self.bits, *self.coefficients]
         total = column.copy()
@@ -199,7 +196,7 @@ class Bands:
 
     @cached_property
     def response(self) -> Floats:
-        """Return the running sum of the inverse filter's coefficients, in floats."""
+        """Return ``b_0, b_1, ...``, the running sums of the inverse filter's coefficients, in floats."""
         c = np.array(self.coefficients) / 2.0**self.bits
         inverse = np.zeros(self.length)
         inverse[0] = 1.0
@@ -210,31 +207,31 @@ class Bands:
 
     @cached_property
     def _squares(self) -> Floats:
-        """Return the variance of the running sum after each step, relative to that of the fresh noise."""
+        """Return the variance of the noise in the running sum of each step, for fresh noise of variance 1."""
         return np.cumsum(self.response**2)
 
     def row(self, step: int) -> Floats:
-        """Return the response, latest first."""
+        """Return the coefficients of the fresh noise in the running sum of a step, the newest last."""
         return self.response[:step][::-1]
 
     def squared_row(self, step: int) -> float:
-        """Return the sum of the squares of the response."""
+        """Return the variance of the noise in the running sum of a step, for fresh noise of variance 1."""
         return float(self._squares[step - 1])
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """Return an empty history, or the one that was recorded."""
+        """Return the state of ``lanes`` series before the first step, or the recorded one."""
         return _BandsState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
-        """Return the parameters, all of them whole numbers."""
+        """Return the parameters of the filter, all of them whole numbers."""
         return {"kind": "bands", "length": self.length, "coefficients": list(self.coefficients), "bits": self.bits}
 
 
 class _BandsState:
-    """The last values of ``v``, newest first, and the total of each lane."""
+    """The secret state of a banded filter: the last values of ``v`` in a ring buffer, and their sum, for each lane."""
 
     def __init__(self, filter_: Bands, lanes: int, recorded: Mapping[str, Any] | None) -> None:
-        """Begin with an empty history for ``lanes`` series, or go on from a ``recorded`` state (None: there is none).
+        """Begin with an empty history for ``lanes`` series, or continue a ``recorded`` state (None: there is none).
 
         ``_limit`` is the size up to which numbers can be multiplied and added in 64 bits.
         """
@@ -251,7 +248,7 @@ class _BandsState:
                 self._coefficients = as_wide(self._coefficients)
 
     def record(self) -> dict[str, Any]:
-        """Return the history, where it begins, and totals."""
+        """Return the ring buffer, the position in it, and the sums, in a form that can be stored."""
         return {"history": stored(self._history), "place": self._place, "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
@@ -285,7 +282,7 @@ class _BandsState:
 
 @dataclass(frozen=True)
 class Tree:
-    """The binary tree in Fenwick's form: the reference, and the one that pure epsilon can use."""
+    """The binary tree in Fenwick's form, which Laplace noise (pure epsilon) can use, too."""
 
     length: int
 
@@ -305,14 +302,14 @@ class Tree:
         return True
 
     def l1_sensitivity(self, participations: int) -> Fraction:
-        """Return the largest sum of the entries of columns: one for each level and step."""
+        """Return the l1 norm of the sum of a person's columns: each step is in one node of each level."""
         return Fraction(participations * self.levels)
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """Return an upper bound on the l2 distance that one person moves, level by level.
+        """Return an upper bound on the l2 norm of the sum of a person's columns, as the root of a sum over levels.
 
-        A node over 2^l steps holds at most ``m = min(k, ceil(2^l / b))`` of a person's steps, and squares of counts
-        that add up to k are largest where as many as possible are m.
+        A node over 2^l steps contains at most ``m = min(k, ceil(2^l / b))`` of a person's k steps that are b apart. The
+        sum of squared counts, which add up to k, is largest if as many as possible are m.
         """
         total = 0
         for level in range(self.levels):
@@ -322,7 +319,8 @@ class Tree:
         return root_up(Fraction(total), ROOT_BITS)
 
     def row(self, step: int) -> Floats:
-        """Return a coefficient of 1 for each node of which the running sum of a step consists."""
+        """Return the coefficients of the fresh noise in the running sum of a step: 1 for each node that it consists of,
+        at the last step of the node."""
         row = np.zeros(step)
         while step:
             row[step - 1] = 1.0
@@ -334,19 +332,20 @@ class Tree:
         return float(step.bit_count())
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """Return a tree without nodes, or the one that was recorded."""
+        """Return the state before the first step, or the recorded one."""
         return _TreeState(recorded)
 
     def record(self) -> dict[str, Any]:
-        """Return the number of steps."""
+        """Return the kind of the filter and its number of steps."""
         return {"kind": "tree", "length": self.length}
 
 
 class _TreeState:
-    """The noise of the last step that ended in each power of two."""
+    """The secret state of a tree: for each power of two, the noise of the running sum at the last step t with that
+    ``lowbit(t)``."""
 
     def __init__(self, recorded: Mapping[str, Any] | None) -> None:
-        """Begin before the first step, or go on from a ``recorded`` state (None: there is none)."""
+        """Begin before the first step, or continue a ``recorded`` state (None: there is none)."""
         self._noise: dict[int, Lattice] = {}
         self._step = 0
         if recorded is not None:
@@ -354,7 +353,7 @@ class _TreeState:
             self._step = int(recorded["step"])
 
     def record(self) -> dict[str, Any]:
-        """Return the nodes that later steps need, and the number of steps."""
+        """Return the noise that later steps need, and the number of steps so far."""
         needed = {size: noise for size, noise in self._noise.items() if size & self._step}
         return {"nodes": {str(size): stored(noise) for size, noise in needed.items()}, "step": self._step}
 
@@ -363,7 +362,7 @@ class _TreeState:
         return advance_rows(self._advance_one, fresh)
 
     def _advance_one(self, row: Lattice) -> Lattice:
-        """Return the noise of the running sums after one row: the new node's, plus that of the nodes before it."""
+        """Return the noise of the running sums after one row of fresh noise: ``w_t = z_t + w_(t - lowbit(t))``."""
         self._step += 1
         rest = self._step & (self._step - 1)
         noise: Lattice = row.copy()

@@ -1,15 +1,15 @@
-"""Noise as a function of a secret key: what a series draws at a step, it draws again after a restart.
+"""Noise as a function of a secret key, step and lane: after a restart, a step has the same noise as before.
 
 *Construction.* The word of lane i (one of the series that advance together) at step t is the first half of the AES-256
 block of the counter ``(t, i)``: counter mode with random access, the construction of :mod:`dither.randomness.source`,
 under a key that is derived from the secret by HMAC. All words of a secret are independent to anyone who cannot tell
 AES-256 from a random permutation.
 
-*The same noise for ever.* The draw is the integer nearest to ``scale * Z``, where Z is the quantile of a uniform number
+*Reproducibility.* The draw is the integer nearest to ``scale * Z``, where Z is the quantile of a uniform number
 U: a function of U alone. The first 63 bits of U are those of the word. Where the float quantile cannot decide, with its
 proven bound, exact arithmetic decides and draws more bits of U: from a stream that belongs to this step and lane alone.
-So neither the platform nor its mathematical library can change what is drawn: they only change how often exact
-arithmetic is asked.
+So neither the platform nor its mathematical library can change a draw; they only change how often exact arithmetic is
+needed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_key(key: object) -> bytes:
 
 
 class _LaneSource(KeyStream):
-    """The further words of one draw."""
+    """The additional random words of one draw, if its first word does not decide it: a stream for its step and lane."""
 
     private = True
 
@@ -64,7 +64,7 @@ class _LaneSource(KeyStream):
 
 
 class KeyedNoise:
-    """Draws by step and lane under one secret."""
+    """Noise by step and lane, as a function of one secret key."""
 
     __slots__ = ("_encryptor", "_key")
 
@@ -75,7 +75,8 @@ class KeyedNoise:
         self._encryptor = Cipher(algorithms.AES(words_key), modes.ECB()).encryptor()
 
     def words(self, first: int, steps: int, lanes: int) -> NDArray[np.uint64]:
-        """Return the words of steps ``first`` to ``first + steps - 1``, a row for each."""
+        """Return the 64-bit words of steps ``first`` to ``first + steps - 1``, a row for each step and a column for
+        each lane."""
         counters = np.empty((steps, lanes, 2), dtype=">u8")
         counters[:, :, 0] = np.arange(first, first + steps, dtype=np.uint64)[:, None]
         counters[:, :, 1] = np.arange(lanes, dtype=np.uint64)[None, :]
@@ -83,7 +84,7 @@ class KeyedNoise:
         return blocks[::2].astype(np.uint64).reshape(steps, lanes)
 
     def draw(self, law: Law, scale: float, first: int, steps: int, lanes: int) -> Lattice:
-        """Return the integers nearest to ``scale * Z``, where Z has the standard ``law``.
+        """Return the integers nearest to ``scale * Z``, where Z follows the standard ``law`` (normal or Laplace).
 
         The result has a row for each of ``steps`` steps from ``first`` on, and ``lanes`` columns. It is an array of
         objects if one of the integers may not fit into 64 bits.
@@ -99,7 +100,7 @@ class KeyedNoise:
         return out
 
     def _rounded(self, law: Law, scale: float, first: int, words: NDArray[np.uint64]) -> Lattice:
-        """Round scaled noise to integers as :func:`dither.randomness.lattice.draw` does.
+        """Return scaled noise rounded to integers, as :func:`dither.randomness.lattice.draw` does.
 
         ``words`` has a row of random words for each step from ``first`` on, one for each lane: 63 bits are the uniform
         number whose quantile is taken, and one is the sign. Where the error of floats leaves the nearest integer

@@ -23,16 +23,10 @@ finished epochs stays in the sum. A person with m of their k participations in a
 most ``m/k`` of what it is scaled for, and the squares of such shares (the shares themselves, for Laplace noise) add up
 to at most 1.
 
-*State.* The noise of a step is a function of the secret key and the step (:mod:`dither.stream.keyed`), and what later
-steps need of it has a record: the secret state of a series is its key, or that
+*State.* The noise of a step is a function of the secret key and the step (:mod:`dither.stream.keyed`), and the state on
+which later steps depend can be recorded (:meth:`NoiseStream.record`): the secret of a series is its key, or that
 record. The plan itself is public; :meth:`StreamPlan.record` keeps filters and scales, so that a later version of dither
-continues with the same noise, whatever it would choose itself.
-
-Which filter a plan uses: buffers that are optimized for the horizon and the schema, bands, or the tree.
-
-Quantiles of sums of Laplace noises, for the error of the tree.
-
-The noise of a series, step after step, in constant memory.
+continues with the same noise even if it would choose other filters.
 """
 
 from __future__ import annotations
@@ -85,7 +79,7 @@ def known_filter(
     buffers, bands
         The number of buffers or bands; None: as many bands as ``separation``.
     participations, separation, window
-        What buffers are optimized for: see :func:`~dither.stream.buffers.buffers_for`.
+        The parameters for which buffers are optimized; see :func:`~dither.stream.buffers.buffers_for`.
     """
     if kind == "tree":
         return Tree(horizon)
@@ -99,7 +93,7 @@ def known_filter(
 
 
 def epoch_filter(epoch: int, kind: str) -> Filter:
-    """Return the filter of an epoch, where the horizon is not known."""
+    """Return the filter of an epoch, counted from 0, of a series without a known horizon."""
     if kind == "tree":
         return Tree(FIRST << epoch)
     if kind == "buffers":
@@ -110,7 +104,7 @@ def epoch_filter(epoch: int, kind: str) -> Filter:
 
 
 def from_record(record: Mapping[str, Any]) -> Filter:
-    """Return the filter that was recorded."""
+    """Return the filter with the parameters that :meth:`Filter.record` returned."""
     length = int(record["length"])
     if record["kind"] == "tree":
         return Tree(length)
@@ -129,8 +123,9 @@ def from_record(record: Mapping[str, Any]) -> Filter:
 def laplace_sum_tail(x: float, terms: int) -> float:
     """Return P(|S| > x) for the sum S of ``terms`` independent standard Laplace variables.
 
-    S is the difference of two waits for the m-th arrival. When the m-th arrival of one process comes, the other has had
-    k with probability ``C(m-1+k, k) / 2^(m+k)``; if k < m, it still waits for m - k.
+    S is the difference of the times of the m-th arrivals (m = ``terms``) in two Poisson processes of rate 1. When the
+    first m-th arrival comes, the other process has had k < m arrivals with probability ``2 C(m-1+k, k) / 2^(m+k)``, and
+    |S| is the time of its next m - k arrivals, whose tail is the regularized incomplete gamma function.
     """
     total = 0.0
     for k in range(terms):
@@ -140,16 +135,17 @@ def laplace_sum_tail(x: float, terms: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _whole(tail: float, terms: int) -> float:
-    """Return the quantile of a sum of a whole number of Laplace variables, in its standard deviations, by root
-    finding."""
+    """Return the x such that the sum of ``terms`` standard Laplace variables exceeds x standard deviations in absolute
+    value with probability ``tail``, by root finding."""
     top = math.sqrt(2 * terms) * (4 - 2 * math.log(tail))
     return float(brentq(lambda x: laplace_sum_tail(x, terms) - tail, 0.0, top)) / math.sqrt(2 * terms)
 
 
 def laplace_quantile(tail: float, terms: float) -> float:
-    """Return the size that a sum of Laplace variables exceeds with probability ``tail``, in its standard deviations.
+    """Return the x such that a sum of ``terms`` equal Laplace variables exceeds x standard deviations in absolute value
+    with probability ``tail``.
 
-    Between whole numbers of terms it is interpolated, for sums of different scales with equal kurtosis.
+    A fractional number of terms is interpolated: it stands for a sum of different scales with the same kurtosis.
     """
     low = max(1, math.floor(terms))
     share = max(0.0, terms - low)
@@ -167,10 +163,10 @@ class Segment:
 
 
 class NoiseStream(Stateful):
-    """The noise of running sums, step after step: the secret state in memory.
+    """The noise of the running sums of a series, step after step; a secret state in memory of constant size.
 
-    It follows from the key, or goes on from a record (:meth:`record`) with a key of its own: what was drawn before
-    stays in the sums, and fresh noise is that of the new key. A record has the size of the filter, not of the steps.
+    The noise is a function of the key. A stream may also continue a record (:meth:`record`) with a different key: the
+    noise drawn before stays in the sums, and fresh noise comes from the new key.
 
     >>> from dither import ZCDP
     >>> StreamPlan(horizon=8, budget=ZCDP(0.5)).start(bytes(32)).advance(3).shape
@@ -185,7 +181,7 @@ class NoiseStream(Stateful):
         key: bytes,
         recorded: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin before the first step, or go on from a record.
+        """Begin before the first step, or continue a record.
 
         Parameters
         ----------
@@ -194,7 +190,7 @@ class NoiseStream(Stateful):
         law
             The standard law of the noise, normal or Laplace.
         series
-            How many series advance together.
+            The number of series that advance together.
         key
             The secret from which fresh noise is computed.
         recorded
@@ -215,11 +211,11 @@ class NoiseStream(Stateful):
 
     @property
     def step(self) -> int:
-        """Return how many steps were drawn."""
+        """Return the number of steps whose noise was drawn."""
         return self._step
 
     def record(self) -> dict[str, Any]:
-        """Return the secret state on which later noise depends besides keys; only after at least one step."""
+        """Return the secret state on which later noise depends besides the key; requires at least one step."""
         assert self._state is not None
         before, last = (stored(np.asarray(item)) for item in (self._before, self._last))
         return {"step": self._step, "filter": self._state.record(), "before": before, "last": last}
@@ -248,40 +244,40 @@ _NORMAL = Normal()
 _LAPLACE = Exponential(symmetric=True)
 _ROOT_BITS = 64
 _STEPS_SHOWN = 365
-"""How many steps are shown of a plan whose horizon is not known."""
+"""The number of steps in the chart of a plan without a known horizon."""
 _ROUNDING_SHARE = 1 << 12
 _FINEST_SCALE = 1 << 16
 _TYPICAL_EPOCH = 14
 _BLOCK = 4096
 _MARGIN = 1 + Fraction(1, 1 << 40)
-"""Noise is drawn with this much more than it needs, so that a later version whose bounds are a little wider finds that
-what was recorded keeps the budget: the check itself gives nothing away."""
+"""The factor by which noise is larger than required, so that recorded noise still passes the check of a later version
+whose bounds are slightly wider. The check itself has no tolerance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamPlan:
-    """What a series of running sums costs, draws and errs by; frozen, public, nothing random in it.
+    """The public plan of a series of running sums: its cost, its noise and its errors; nothing in it is random.
 
     Parameters
     ----------
     horizon
         The number of steps; None if it is not known, which costs accuracy (see the module).
     budget
-        ``ApproxDP(epsilon, delta)``, ``ZCDP(rho)``, or ``PureDP(epsilon)``, for which the tree is used: paid once, for
-        all steps together.
+        ``ApproxDP(epsilon, delta)``, ``ZCDP(rho)``, or ``PureDP(epsilon)``, which uses the tree: the cost of all steps
+        together.
     max_participations, min_separation
         The most steps that contain values of one person, and the fewest steps from one of them to the next.
     sensitivity
         The most that one person can change the values of one step: the l2 norm over all series, or the l1 norm under
         ``PureDP``.
     series
-        How many series advance together; if there are several, their values are whole numbers.
+        The number of series that advance together; if there are several, their values must be whole numbers.
     factorization
         ``"buffers"``, ``"square root"``, ``"banded"`` (with ``bands``) or ``"tree"``.
     buffers, bands
-        How many buffers, or bands, the filter has.
+        The number of buffers or bands of the filter.
     window
-        Optimize the buffers for sums over the last ``window`` steps, instead of all.
+        Optimize the buffers for sums over the last ``window`` steps; None: for running sums.
 
     Examples
     --------
@@ -305,7 +301,7 @@ class StreamPlan:
     bands: int | None = None
     window: int | None = None
     recorded: tuple[int, tuple[Segment, ...]] | None = None
-    """The lattice and the segments that were recorded; left out, they are chosen."""
+    """The recorded ``lattice_bits`` and segments; None: they are chosen from the other parameters."""
 
     def __post_init__(self) -> None:
         """Refuse arguments out of range, and noise that is too wide for 64 bits or too small for the budget."""
@@ -325,19 +321,19 @@ class StreamPlan:
 
     @property
     def pure(self) -> bool:
-        """Return whether the guarantee is pure: then the noise is Laplace's, in a tree."""
+        """Return whether the budget is pure DP; the noise is then Laplace noise in a tree."""
         return isinstance(self.budget, PureDP)
 
     @property
     def participations(self) -> int:
-        """Return how many steps of one person fit into the horizon."""
+        """Return the most steps with values of one person that fit into the horizon."""
         if self.horizon is None:
             return self.max_participations
         return min(self.max_participations, -(-self.horizon // self.min_separation))
 
     @cached_property
     def ratio(self) -> Fraction:
-        """Return the scale of the noise over the distance ``D`` of neighbors, rounded up."""
+        """Return the scale of the noise divided by the distance ``D`` of neighbors, rounded up."""
         if isinstance(self.budget, PureDP):
             return 1 / self.budget.exact[0]
         if isinstance(self.budget, ZCDP):
@@ -347,7 +343,7 @@ class StreamPlan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of the whole series, which is paid once."""
+        """Return the guarantee of all steps together."""
         return self.budget
 
     cost = guarantee
@@ -363,10 +359,10 @@ class StreamPlan:
 
     @cached_property
     def lattice_bits(self) -> int:
-        """Return b such that values are whole multiples of ``2^-b``.
+        """Return the b such that values are rounded to multiples of ``2^-b``.
 
-        The lattice is fine enough that noise has many steps to its scale, and that the rounding of the filter costs
-        less than a part in 4096.
+        The lattice is so fine that the scale of the noise is many steps, and that the filter's rounding increases the
+        noise by less than 1 in 4096.
         """
         if self.recorded is not None:
             return self.recorded[0]
@@ -377,17 +373,17 @@ class StreamPlan:
 
     @property
     def unit(self) -> Fraction:
-        """Return the lattice step, in units of the values."""
+        """Return the lattice step ``2^-lattice_bits``, in units of the values."""
         return Fraction(1, 1 << self.lattice_bits)
 
     def values(self, measured: Lattice) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return noisy running sums, given in lattice steps, as floats in units of the values."""
+        """Return noisy running sums in units of the values, from sums in lattice steps (``measured``)."""
         return np.asarray(measured / (1 << self.lattice_bits), dtype=np.float64)
 
     # filters, noise and error
 
     def _filter(self, epoch: int) -> Filter:
-        """Return the filter of an epoch, or of the whole horizon where it is known."""
+        """Return the filter of the whole horizon or, if that is not known, of an epoch counted from 0."""
         kind: Factorization = "tree" if self.pure else self.factorization
         if self.horizon is None:
             return epoch_filter(epoch, kind)
@@ -402,7 +398,8 @@ class StreamPlan:
         )
 
     def _linear_distance(self, item: Filter) -> Fraction:
-        """Return the largest norm of a sum of columns for the schema, for values that change by one."""
+        """Return the largest norm of the filter's response to one person's changes of at most 1: the l1 norm under pure
+        DP, else the l2 norm."""
         if self.pure:
             assert isinstance(item, Tree)
             return item.l1_sensitivity(self.participations)
@@ -411,10 +408,10 @@ class StreamPlan:
         return item.l2_sensitivity(self.participations, self.min_separation)
 
     def _rounding(self, item: Filter) -> Fraction:
-        """Return the largest norm that roundings add to the distance of neighbors.
+        """Return the largest norm that the filter's rounding adds to the distance of neighbors, in lattice steps.
 
-        A lane is rounded differently only if its values differ; values that are whole numbers differ in at most
-        ``sensitivity^2`` lanes at each of a person's steps.
+        A lane (one of the series) is rounded differently only if its values differ. Values of several lanes are whole
+        numbers, so a change with l2 norm ``sensitivity`` concerns at most ``sensitivity^2`` lanes at a step.
         """
         touched = min(self.series, self.participations * max(1, int(arguments.sensitivity(self.sensitivity) ** 2)))
         times = 1 if self.horizon is not None else self.participations
@@ -422,7 +419,7 @@ class StreamPlan:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """Return filter and noise for the whole horizon, or for each epoch of an unknown one."""
+        """Return the segments of the series: one for a known horizon, else one for each epoch."""
         if self.recorded is not None:
             return self.recorded[1]
         result, first = [], 1
@@ -433,12 +430,12 @@ class StreamPlan:
         return tuple(result)
 
     def distance(self, item: Filter) -> Fraction:
-        """Return how far the fresh noise of a filter can differ between neighbors, in lattice steps: ``D``."""
+        """Return ``D``: a bound on how far the fresh noise of a filter differs between neighbors, in lattice steps."""
         change = math.ceil(arguments.sensitivity(self.sensitivity) * (1 << self.lattice_bits))
         return self._linear_distance(item) * change + self._rounding(item)
 
     def _check_steps(self) -> None:
-        """Refuse recorded filters for other steps than those of the series."""
+        """Refuse segments that do not cover the steps of the series, as in a changed record."""
         sizes = [self.horizon] if self.horizon is not None else [FIRST << epoch for epoch in range(EPOCHS)]
         firsts = [1, *(1 + sum(sizes[:i]) for i in range(1, len(sizes)))]
         if [(item.first, item.filter.length) for item in self.segments] != [*zip(firsts, sizes, strict=True)]:
@@ -459,7 +456,7 @@ class StreamPlan:
             )
 
     def segment(self, step: int) -> Segment:
-        """Return the steps that share filter and noise with this one."""
+        """Return the segment that contains a step (from 1); refuse a step beyond the horizon."""
         most = self.horizon if self.horizon is not None else FIRST * ((1 << EPOCHS) - 1)
         if arguments.whole(step, "step") > most:
             raise InvalidArgument(
@@ -468,10 +465,8 @@ class StreamPlan:
         return self.segments[0 if self.horizon is not None else ((step - 1) // FIRST + 1).bit_length() - 1]
 
     def start(self, key: bytes, recorded: Mapping[str, Any] | None = None) -> NoiseStream:
-        """Return the noise of the running sums from the first step on, or from where a record of it ends.
-
-        It needs constant memory.
-        """
+        """Return the stream of the running sums' noise from the first step on or, if ``recorded`` is not None, after
+        the steps of that record."""
         return NoiseStream(self.segment, _LAPLACE if self.pure else _NORMAL, self.series, key, recorded)
 
     def noises(self, key: bytes, steps: int) -> Lattice:
@@ -487,16 +482,14 @@ class StreamPlan:
         return last
 
     def variance(self, step: int, window: int | None = None) -> float:
-        """Return the variance of the noise of a step (from 1), of the running sum or of the last ``window`` steps.
-
-        It is in squared units of the values.
-        """
+        """Return the variance of the noise in the running sum of a step (from 1), or in the sum over its last
+        ``window`` steps, in squared units of the values."""
         unit = 2.0 if self.pure else 1.0
         return sum(unit * count * scale * scale for count, scale in self._terms(step, window))
 
     def _terms(self, step: int, window: int | None) -> list[tuple[float, float]]:
-        """Return the parts of the noise of a step: sums of squares of coefficients, and their scales in units of the
-        values."""
+        """Return, for each segment that contributes to the noise of a sum, the sum of squares of the coefficients of
+        its fresh noise, and the scale of that noise in units of the values."""
         result, last = [], arguments.whole(step, "step")
         first = 0 if window is None else max(0, last - arguments.whole(window, "window"))
         while last > first:
@@ -508,10 +501,11 @@ class StreamPlan:
         return result
 
     def error(self, step: int, confidence: float = 0.95, window: int | None = None) -> float:
-        """Return the half-width of an interval for the sum released at a step (from 1), with this confidence.
+        """Return the half-width of an interval for the running sum of a step (from 1), or for the sum over its last
+        ``window`` steps.
 
-        The noise is normal or, for a pure budget, a sum of Laplace variables, whose quantile follows from variance and
-        kurtosis.
+        The noise is normal or, for a pure budget, a sum of Laplace variables, whose quantile is approximated from
+        variance and kurtosis.
 
         >>> plan = StreamPlan(horizon=365, budget=ApproxDP(1, 1e-9))
         >>> plan.error(365, window=7) < plan.error(365)
@@ -531,9 +525,9 @@ class StreamPlan:
         return self.fragment("A series of running sums", "running sum", self.error)
 
     def fragment(self, title: str, released: str, error: Callable[[int], float]) -> str:
-        """Return what a notebook shows of a series with this plan: everything shown is public.
+        """Return HTML about a series with this plan for a notebook; everything in it is public.
 
-        ``released`` is published at every step, and ``error`` is its ± (95 %).
+        ``released`` names the number that is released at every step, and ``error(step)`` is its ± (95 %).
         """
         steps = self.shown_steps()
         errors = [error(step) for step in steps]
@@ -543,7 +537,7 @@ class StreamPlan:
         facts = [
             ("promises", f"{self.guarantee}, once for all steps"),
             ("horizon", "not known" if self.horizon is None else f"{self.horizon:,} steps"),
-            ("one person is", times),
+            ("one person's values", times),
             ("error (95 %)", f"± {errors[0]:.3g} after the first step, ± {errors[-1]:.3g} after step {steps[-1]:,}"),
         ]
         picture = chart.lines([("", steps, errors)], title=f"± of the {released} (95 %)", x_label="step")
@@ -563,10 +557,7 @@ class StreamPlan:
     # records
 
     def record(self) -> dict[str, Any]:
-        """Return the plan as plain values for JSON: with the key, everything from which the noise is drawn.
-
-        It is public.
-        """
+        """Return the plan as plain values for JSON; it is public. Together with the key it determines the noise."""
         return {
             "version": 1,
             "horizon": self.horizon,
@@ -588,7 +579,7 @@ class StreamPlan:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> StreamPlan:
-        """Return the plan that was recorded, with the filters and scales that it had then.
+        """Return the plan from :meth:`record`, with the recorded filters and scales.
 
         >>> plan = StreamPlan(horizon=7, budget=PureDP(1))
         >>> StreamPlan.from_record(plan.record()).variance(7) == plan.variance(7)
@@ -622,7 +613,7 @@ class StreamPlan:
 
 
 def _blocks(steps: int) -> Iterator[int]:
-    """Yield sizes of blocks of steps, so that memory is bounded."""
+    """Yield positive sizes of at most ``_BLOCK`` that add up to ``steps``, so that memory is bounded."""
     while steps:
         yield min(steps, _BLOCK)
         steps -= min(steps, _BLOCK)

@@ -1,8 +1,8 @@
-"""Who took part in a series, and how often: what bounds a person over the whole horizon.
+"""Participation of people in a series: how often each person counts, which bounds a person over the whole horizon.
 
 *Rule.* A person takes part in a period if they have a row in it, took part in fewer than k periods before, and the last
-of those is at least b periods earlier. Periods are taken in order. Whoever takes part counts with everything that the
-statement gives them in that period (:mod:`dither.tables.compile.statements`), and otherwise with nothing.
+of those is at least b periods earlier. Periods are processed in order. A person who takes part counts with all that the
+SQL statement returns for them in that period (:mod:`dither.tables.compile.statements`), otherwise with nothing.
 
 *Statement.* Let the table be read at any times, and let its rows change in between in any way: rows come late, are
 changed, moved to other dates or deleted. Let two courses of events differ by one person's rows in all these readings.
@@ -22,11 +22,11 @@ column says when each row arrived, the policy ``"arrival"`` puts a row into the 
 whichever is later: a function of the row, so that the statement holds as it stands. Without such a column nobody can
 tell a late row from one that counted already, and the policy is refused.
 
-*Where every row is a person of its own*, there is nobody to keep a record of. A row has one date, so it counts in one
-period at most, once. A row that is changed is another one: whoever changes the dates of rows while a series runs makes
-one person two, and should name the person (``unit``) instead.
+*Where every row is a person*, no participation is recorded. A row has one date, so it counts in at most one period. A
+changed row counts as a new one: if dates of rows may change while a series runs, the card should name the person
+(``unit``) instead.
 
-*People are their keys.* Whoever is given another key (``unit``) while a series runs is another person.
+*People are their keys.* A person whose key (``unit``) changes while a series runs counts as a new person.
 A unit of another type is refused, as the series that was charged is another one (:mod:`dither.stream.series_spec`).
 
 *What is kept.* For each person who they are (:func:`identities`), how often they took part, and when last: from 9 to
@@ -55,12 +55,13 @@ _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("used", "<u4"), ("last", "
 _WHOLE = 32
 _NAMES = ("high", "low", "used", "last")
 Widths = tuple[int, int]
-"""The bytes of ``used`` and of ``last``."""
+"""The number of bytes of a person's ``used`` (count of periods) and ``last`` (the last of them) in a record."""
 
 
 @dataclass(frozen=True)
 class Participation:
-    """In at most ``max_participations`` periods, any two of them at least ``min_separation`` apart."""
+    """The rule that a person takes part in at most ``max_participations`` periods, any two of them at least
+    ``min_separation`` apart."""
 
     max_participations: int = 1
     min_separation: int = 1
@@ -70,26 +71,25 @@ class Participation:
         arguments.whole(self.min_separation, "min_separation")
 
     def is_bounded(self, horizon: int) -> bool:
-        """Return whether a person could be in more periods than allowed, so that participation must be recorded."""
+        """Return whether the rule excludes some periods of a person within the horizon, so that participation must be
+        recorded."""
         return self.max_participations < horizon or self.min_separation > 1
 
     def widths(self, horizon: int) -> Widths:
-        """Return how many bytes the count of a person's periods and the last of them take, for any person.
-
-        The last is not kept where any two periods are far enough from each other.
-        """
+        """Return the numbers of bytes for a person's count of periods and for the last of them; 0 for the last if the
+        rule requires no separation, so that it is not recorded."""
         most = min(self.max_participations, horizon)
         used, last = (np.min_scalar_type(number).itemsize for number in (most, horizon))
         return used, last if self.min_separation > 1 else 0
 
 
 def identities(keys: Any, secret: bytes) -> NDArray[Any]:
-    """Return the people of an Arrow array of distinct keys as records without participation, named by two numbers.
+    """Return a record without participation for each person in an Arrow array of distinct keys.
 
-    A signed integer of 64 bits is ``high``, and ``low`` is 0. For a text the numbers are 127 bits of BLAKE2b under a
-    key derived from ``secret``, where ``low`` is odd: the probability that two of n texts collide is at most n^2 /
-    2^128. A text of the digits of such an integer is that integer, as in people's accounts, so that a column whose type
-    changes from numbers to texts does not make everybody a new person.
+    A person is identified by two numbers, ``high`` and ``low``. For a signed integer of 64 bits they are the integer
+    and 0. For text they are 127 bits of BLAKE2b under a key derived from ``secret``, where ``low`` is odd: the
+    probability that two of n texts collide is at most n^2 / 2^128. A text of the digits of such an integer is treated
+    as that integer, as in people's accounts, so that changing a column's type from numbers to text keeps the people.
     """
     import pyarrow as pa
 
@@ -100,7 +100,7 @@ def identities(keys: Any, secret: bytes) -> NDArray[Any]:
     key = hmac.digest(secret, b"people of a series", "sha256")
 
     def one(text: bytes) -> bytes:
-        """Return the two numbers of one key in bytes: the number that it spells, or a keyed hash."""
+        """Return the two numbers of one key as 16 bytes: the integer that it spells and 0, or a keyed hash."""
         if (number := _number(text)) is not None:
             return number.to_bytes(8, "little", signed=True) + bytes(8)
         high, low = (hashlib.blake2b(text, digest_size=16, key=key).digest()[i : i + 8] for i in (0, 8))
@@ -113,7 +113,7 @@ def identities(keys: Any, secret: bytes) -> NDArray[Any]:
 
 
 def _number(text: bytes) -> int | None:
-    """Return the integer that a text spells, if it has 64 bits and is in its usual form; else None.
+    """Return the integer that a text spells if it fits into 64 bits and the text is its usual form; else None.
 
     Texts such as 07, +7 and -0 are not in that form. Integers of 64 bits have at most 19 digits and a sign.
     """
@@ -127,23 +127,23 @@ def _number(text: bytes) -> int | None:
 
 
 def packed(records: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
-    """Encode records as bytes, column after column, so that they can be searched without decoding.
+    """Return records encoded as bytes, column by column, so that they can be searched without copying.
 
-    ``widths`` are the bytes of ``used`` and ``last``; ``low`` is left out where every key is a number.
+    ``widths`` are the bytes of ``used`` and ``last``; ``low`` is omitted if every key is an integer.
     """
     return _joined([records[name] for name in _NAMES], widths)
 
 
 def _joined(columns: Sequence[NDArray[Any]], widths: Widths) -> bytes:
-    """Return columns as bytes, one after another, each in the given number of bytes; a column of width 0 is
-    left out."""
+    """Return the columns ``high``, ``low``, ``used`` and ``last`` as bytes, one after another, preceded by the number
+    of bytes of an entry of each; a column with 0 bytes is omitted."""
     sizes = (8, 8 if columns[1].any() else 0, *widths)
     chosen = [(column, size) for column, size in zip(columns, sizes, strict=True) if size]
     return b"".join([bytes(sizes), *(column.astype(f"<u{size}").tobytes() for column, size in chosen)])
 
 
 def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
-    """Return the columns of a part, which are not copied, and the bytes of the last two.
+    """Return the columns of a part by name, without copying, and the widths of the last two.
 
     A part begins with the number of bytes of each column (0: the column is 0 everywhere); the columns follow. Other
     contents are refused as a changed record.
@@ -162,7 +162,8 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
 
 
 def merged(parts: Sequence[bytes]) -> bytes:
-    """Merge parts into one; of a person in several parts, the record in the last one counts."""
+    """Return one part with the records of several, from the oldest to the newest; of a person in several parts, the
+    newest record is kept."""
     read = [unpacked(part) for part in parts]
     high, low, used, last = (np.concatenate([columns[name] for columns, _ in read]) for name in _NAMES)
     order = _in_order(high, low)  # stable: the newest of a person comes last
@@ -176,10 +177,10 @@ def merged(parts: Sequence[bytes]) -> bytes:
 
 
 def parts_to_merge(advances: int) -> int | None:
-    """Return how many of the newest parts are merged with that of an advance, by its number; None for all.
+    """Return how many of the newest parts are merged with the part of an advance, by its number; None for all.
 
-    After n advances there is one part of everybody in the first ``32 * (n // 32)`` of them, and as many small ones
-    as the rest of n has binary ones: few to search, and few people who are in several.
+    After n advances there is one part for the first ``32 * (n // 32)`` of them, and as many smaller ones as ``n % 32``
+    has binary ones: few parts to search, and few people who are in several.
 
     >>> [parts_to_merge(advances) for advances in (1, 2, 4, 31, 32, 34)]
     [0, 1, 2, 0, None, 1]
@@ -188,7 +189,7 @@ def parts_to_merge(advances: int) -> int | None:
 
 
 def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return a stable order of identities; runs that are sorted already are merged."""
+    """Return the stable permutation that sorts identities by ``high``, then ``low``."""
     order = np.argsort(high, kind="stable")
     ordered = high[order]
     same = ordered[1:] == ordered[:-1]
@@ -202,20 +203,20 @@ def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.i
 
 
 def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
-    """Return the records of ``people`` with ``used`` and ``last`` from the newest of the ``parts`` that knows each.
+    """Return the records of ``people`` with ``used`` and ``last`` from the newest of the ``parts`` that contains each.
 
-    ``used`` is 0 for a person who never took part. Parts are sorted by the high half of the identity; several people
-    with one high half are compared one after the other.
+    ``used`` is 0 for a person who never took part. Parts are sorted by ``high``: each person is found by binary search,
+    and people with equal ``high`` are compared one after the other.
     """
     result = people.copy()
     order = np.argsort(people["high"])  # sorted ones are found faster
     high, low = people["high"][order], people["low"][order]
     for part in parts:  # later ones are newer
         record, _ = unpacked(part)
-        place = np.searchsorted(record["high"], high)
+        position = np.searchsorted(record["high"], high)
         open_ = np.arange(len(people))
         while len(open_):
-            at = place[open_]
+            at = position[open_]
             inside = at < len(record["high"])
             open_, at = open_[inside], at[inside]
             same_high = record["high"][at] == high[open_]
@@ -225,14 +226,17 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
             result["used"][known] = record["used"][at]
             result["last"][known] = record["last"][at]
             open_ = open_[~same]
-            place[open_] += 1
+            position[open_] += 1
     return result
 
 
 def take_part(
     records: NDArray[Any], person: NDArray[np.intp], step: NDArray[np.int64], rule: Participation
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return for each line, of ``person[i]`` in period ``step[i]``, whether it counts, and all people's new records."""
+    """Return a mask of the lines that count under the rule, and the people's new records.
+
+    Line i belongs to the person ``records[person[i]]`` in period ``step[i]``. Periods are processed in order.
+    """
     after = records.copy()
     kept = np.zeros(len(person), dtype=bool)
     order = np.argsort(step, kind="stable")
@@ -244,13 +248,13 @@ def take_part(
         used, last = after["used"][who], after["last"][who].astype(np.int64)
         free = (used < rule.max_participations) & ((used == 0) | (now - last >= rule.min_separation))
         kept[lines] = free
-        taking = who[free]  # with several lines, several times: what is written is the same
+        taking = who[free]  # a person with several lines occurs several times, with the same new values
         after["used"][taking] = used[free] + 1
         after["last"][taking] = now
     return kept, after
 
 
 def changed(before: NDArray[Any], after: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
-    """Encode the records that an advance changed."""
+    """Return the records that an advance changed, sorted and encoded by :func:`packed`."""
     new = after[after["used"] != before["used"]]
     return packed(new[_in_order(new["high"], new["low"])], widths)

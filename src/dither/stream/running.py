@@ -1,7 +1,4 @@
-"""Running sums, windows, means and histograms over time: one charge for all steps of a horizon.
-
-A started series: what was paid for once, and the state that must exist once.
-"""
+"""Running sums, windows, means and histograms over time: one charge for all steps of a horizon."""
 
 from __future__ import annotations
 
@@ -32,9 +29,9 @@ Floats = NDArray[np.float64]
 
 
 class StreamSession(Stateful):
-    """Running sums of one plan under one secret key; it cannot be copied, pickled or used by a forked process.
+    """The running sums of one plan under one secret key; it cannot be copied, pickled or used by a forked process.
 
-    Where a ledger charges for releases, constructing one is what it charges for: all steps are paid with it.
+    A ledger scope charges for its construction, which pays for all steps.
     """
 
     plan: StreamPlan
@@ -49,7 +46,7 @@ class StreamSession(Stateful):
 
     @property
     def step(self) -> int:
-        """Return how many steps were released."""
+        """Return the number of released steps."""
         return self._noise.step
 
     @property
@@ -59,7 +56,7 @@ class StreamSession(Stateful):
 
     @observed
     def release(self, values: Sequence[Any]) -> Floats:
-        """Return the running sums with noise, after the values of the next step."""
+        """Add the values of the next step, one for each series, and return the noisy running sums."""
         steps = [self._lattice(value) for value in values]
         if len(steps) != self.plan.series:
             raise InvalidArgument(
@@ -82,13 +79,12 @@ class StreamSession(Stateful):
             return number << self.plan.lattice_bits
         if self.plan.series > 1:
             raise InvalidData("values", "whole numbers", "fractions", "round them, in units as small as needed")
-        # half a step is always rounded upwards: rounding to even would move two values that are an odd number of steps
-        # from each other by one step more
+        # half a step is always rounded up: rounding half to even could increase the distance of two values by a step
         return math.floor(Fraction(number) * (1 << self.plan.lattice_bits) + Fraction(1, 2))
 
 
 def _quotient(noisy: int, scale: int) -> float:
-    """Return a released number as the nearest float, or as the largest one where it is beyond all floats."""
+    """Return ``noisy / scale`` as the nearest float, clipped to the range of floats."""
     try:
         return noisy / scale
     except OverflowError:
@@ -112,7 +108,7 @@ def as_values(values: Any, series: int) -> Sequence[Any]:
 
 
 def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Guarantee:
-    """Return the guarantee that these arguments ask for; each is None where it is not given.
+    """Return the guarantee that these arguments state; each is None if it was not passed.
 
     ``epsilon`` alone is pure differential privacy, with ``delta`` approximate, and ``rho`` alone is zCDP.
     """
@@ -125,49 +121,26 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
-_Budget = tuple[float | None, float | None, float | None]
-"""Epsilon, delta and rho."""
-_Schema = tuple[int | None, int, int, float | Fraction]
-"""The horizon, and what one person can change: in how many steps, how far apart, and by how much in each."""
-
-
 class _RunningSeries:
     """Base of the series that release a number at every step: their plan, budget and error."""
 
     plan: StreamPlan
-    """What the series costs, draws and errs by; public."""
-
+    """The public plan: cost, noise and errors."""
     _released_is = "running sum"
 
-    def __init__(self, budget: _Budget, schema: _Schema, source: Source | None, **chosen: Any) -> None:
+    def __init__(self, budget: Guarantee, source: Source | None, **planned: Any) -> None:
         """Plan the series and start its noise.
 
-        Parameters
-        ----------
-        budget
-            epsilon, delta and rho, as for :func:`budget_of`.
-        schema
-            The horizon, ``max_participations``, ``min_separation`` and the sensitivity of :class:`StreamPlan`.
-        source
-            Where random words come from; None: the system.
-        chosen
-            Further arguments of :class:`StreamPlan`.
+        ``source`` provides random words (None: the operating system), and ``planned`` are the other arguments of
+        :class:`StreamPlan`.
         """
-        horizon, max_participations, min_separation, sensitivity = schema
-        self.plan = StreamPlan(
-            horizon=horizon,
-            budget=budget_of(*budget),
-            max_participations=max_participations,
-            min_separation=min_separation,
-            sensitivity=sensitivity,
-            **chosen,
-        )
+        self.plan = StreamPlan(budget=budget, **planned)
         self._source = resolve(source)
         self._session = StreamSession(self.plan, self._source)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of all steps together, paid when the series is started."""
+        """Return the guarantee of all steps together, which is charged when the series starts."""
         return self.plan.guarantee
 
     @property
@@ -177,11 +150,11 @@ class _RunningSeries:
 
     @property
     def step(self) -> int:
-        """Return how many steps were released."""
+        """Return the number of released steps."""
         return self._session.step
 
     def _repr_html_(self) -> str:
-        """Return the series for a notebook: its plan, and how many steps were released, without any number."""
+        """Return the series for a notebook: its plan and the number of released steps."""
         title = f"{type(self).__name__}, {self.step:,} steps released"
         return self.plan.fragment(title, self._released_is, self.error)
 
@@ -201,17 +174,17 @@ class RunningSum(_RunningSeries, Stateful):
     least ``min_separation`` steps apart, each by at most ``sensitivity``, all releases together are (epsilon,
     delta)-DP, rho-zCDP, or epsilon-DP where only epsilon is given. Later values may depend on earlier releases.
 
-    *Why.* The noise is correlated between steps (a factorization of the running sum), and what a person can change of
-    the fresh noise behind it is bounded by a theorem about whole numbers as they are computed: see
-    ``dither/stream/filters.py`` and ``dither/stream/mechanism.py``. Fresh noise at every step would err by ``sqrt(n)``
-    times the noise of one step; this errs by about ``1 + ln(n)/pi`` times.
+    *Why.* The noise is correlated between steps by a factorization of the running sum, and the change that one person
+    causes in the independent noise behind it is bounded exactly, rounding included: see ``dither/stream/filters.py``
+    and ``dither/stream/mechanism.py``. Independent noise at every step would give an error of ``sqrt(n)`` times the
+    noise of one step; this gives about ``1 + ln(n)/pi`` times.
 
     Parameters
     ----------
     horizon
-        The number of steps that may be released. None if it is not known: epochs of doubling length, each with noise of
-        its own that stays in the sum. That costs accuracy: 1.5 times the error at 365 steps, 2.2 times at 10,000,
-        2.7 times at a million.
+        The number of steps that may be released. None if it is not known: epochs of doubling length, each with
+        independent noise that stays in the sum. That costs accuracy: 1.5 times the error at 365 steps, 2.2 times at
+        10,000, 2.7 times at a million.
     epsilon, delta, rho
         The guarantee: epsilon and delta, or rho, or epsilon alone, for which a tree with Laplace noise is used.
     max_participations, min_separation
@@ -246,12 +219,20 @@ class RunningSum(_RunningSeries, Stateful):
         bands: int | None = None,
         source: Source | None = None,
     ) -> None:
-        schema = (horizon, max_participations, min_separation, sensitivity)
-        chosen = {"factorization": factorization, "buffers": buffers, "bands": bands}
-        super().__init__((epsilon, delta, rho), schema, source, **chosen)
+        super().__init__(
+            budget_of(epsilon, delta, rho),
+            source,
+            horizon=horizon,
+            max_participations=max_participations,
+            min_separation=min_separation,
+            sensitivity=sensitivity,
+            factorization=factorization,
+            buffers=buffers,
+            bands=bands,
+        )
 
     def release(self, value: float) -> float:
-        """Return the running sum with noise, after the value of the next step."""
+        """Add the value of the next step, and return the noisy running sum."""
         noisy = self._session.release([value])[0]
         result: float = mark(float(noisy), self._source)
         return result
@@ -285,11 +266,18 @@ class SlidingWindow(_RunningSeries, Stateful):
     ) -> None:
         self.window = arguments.whole(window, "window", at_most=1 << 24)
         self._released: deque[float] = deque([0.0], maxlen=window + 1)
-        schema = (horizon, max_participations, min_separation, sensitivity)
-        super().__init__((epsilon, delta, rho), schema, source, window=window)
+        super().__init__(
+            budget_of(epsilon, delta, rho),
+            source,
+            horizon=horizon,
+            max_participations=max_participations,
+            min_separation=min_separation,
+            sensitivity=sensitivity,
+            window=window,
+        )
 
     def release(self, value: float) -> float:
-        """Return the sum over the last steps with noise, after the value of the next step."""
+        """Add the value of the next step, and return the noisy sum over the last ``window`` steps."""
         running = float(self._session.release([value])[0])
         self._released.append(running)
         result: float = mark(running - self._released[0], self._source)
@@ -303,7 +291,7 @@ class SlidingWindow(_RunningSeries, Stateful):
 class RunningMean(RunningSum):
     """The mean of the values of all steps so far, released at every step; otherwise as :class:`RunningSum`.
 
-    The number of steps is public, so the mean is the running sum over it, and its error falls nearly as 1/n.
+    The number of steps n is public: the mean is the running sum divided by n, and its error falls nearly as 1/n.
 
     >>> s = RunningMean(horizon=365, epsilon=1, delta=1e-9)
     >>> means = [s.release(1000) for _ in range(100)]
@@ -326,8 +314,8 @@ class RunningMean(RunningSum):
 class Histogram(_RunningSeries, Stateful):
     """Running counts of many categories, released together at every step; otherwise as :class:`RunningSum`.
 
-    ``sensitivity`` is the l2 norm (under epsilon alone the l1 norm) of what one person changes in the counts of one
-    step: 1 for one category a step. Counts are whole numbers.
+    ``sensitivity`` is the l2 norm (under epsilon alone the l1 norm) of one person's change of the counts of one step: 1
+    for one category a step. Counts are whole numbers. :meth:`error` is the ± of each category.
 
     >>> s = Histogram(bins=3, horizon=52, epsilon=1, delta=1e-9)
     >>> noisy = s.release([100, 200, 300])
@@ -349,14 +337,17 @@ class Histogram(_RunningSeries, Stateful):
         factorization: Factorization = "buffers",
         source: Source | None = None,
     ) -> None:
-        schema = (horizon, max_participations, min_separation, sensitivity)
-        chosen = {"series": arguments.whole(bins, "bins"), "factorization": factorization}
-        super().__init__((epsilon, delta, rho), schema, source, **chosen)
+        super().__init__(
+            budget_of(epsilon, delta, rho),
+            source,
+            horizon=horizon,
+            max_participations=max_participations,
+            min_separation=min_separation,
+            sensitivity=sensitivity,
+            series=arguments.whole(bins, "bins"),
+            factorization=factorization,
+        )
 
     def release(self, values: Any) -> Floats:
-        """Return the running counts with noise, after the counts of the next step."""
+        """Add the counts of the next step, and return the noisy running counts."""
         return self._session.release(as_values(values, self.plan.series))
-
-    def error(self, step: int | None = None, confidence: float = 0.95) -> float:
-        """Return the ± of the count of each category at a step (from 1), by default of the step released last."""
-        return self.plan.error(self._at(step), confidence)

@@ -1,8 +1,8 @@
-"""A series on a table: charged once for its whole horizon, released period by period, with one meaning for ever.
+"""A series on a table: charged once for its whole horizon, released period by period; released points never change.
 
-A release through a period measures the periods that are not out yet, adds the noise of one plan, records the points,
-and only then gives them; points that are out are those that were recorded. What a person can change in all of it is
-bounded over the whole horizon (:mod:`dither.stream.participants`, with the proof); the state is sealed in the ledger
+A release through a period measures the periods that are not released yet, adds the noise of one plan, records the
+points, and only then returns them; released points are returned as recorded. The effect of one person is bounded over
+the whole horizon (:mod:`dither.stream.participants`, with the proof); the state is sealed in the ledger
 (:mod:`dither.ledger.series`).
 
 >>> import dither as dp, pyarrow as pa
@@ -16,11 +16,8 @@ bounded over the whole horizon (:mod:`dither.stream.participants`, with the proo
 >>> len(first), len(later), later.rows[:3] == first.rows, str(later.remaining)
 (3, 6, True, 'nothing')
 
-What one reading of a table says of a series: lines of people in periods, and which of them count.
-
-Everything here is private, and none of it leaves the advance that it was read for.
-
-A series by its name in the card of an open table.
+The lines that are read from the table (:class:`Lines`) are private, and none of them leaves the advance that reads
+them.
 """
 
 from __future__ import annotations
@@ -64,13 +61,14 @@ from dither.tables.compile.statements import person_periods
 from dither.tables.query.tree import Aggregate, Query
 
 SECRET = 0
-"""The part of the state that holds the totals and the noise; the others hold people."""
+"""The number of the state's part that holds the totals and the noise; the other parts hold participation."""
 
 
 class SeriesSecret(NamedTuple):
-    """The secret state for the next advance besides the people: the position, the exact totals, and the noise in them.
+    """The secret state besides participation: the number of released periods (``position``), the exact totals, and the
+    recorded state of the noise (None before the first advance).
 
-    Keys of noise are not kept: what they drew is in ``noise``, and they are never needed again.
+    Keys of noise are not kept: the noise that they generated is in ``noise``, and each is used for one advance only.
     """
 
     position: int
@@ -79,20 +77,25 @@ class SeriesSecret(NamedTuple):
 
     @classmethod
     def read(cls, state: SeriesState, lanes: int) -> SeriesSecret:
-        """Read the secret from the state of a series; before the first advance no point is released."""
+        """Return the secret from the state of a series with ``lanes`` numbers per period."""
         if not state.advances:
             return cls(0, np.zeros(lanes, dtype=object), None)
         content = decode(state.parts[SECRET])
         return cls(content["position"], as_wide(restored(content["totals"])), content["noise"])
 
     def sealed(self) -> bytes:
-        """Encode the secret as the ledger keeps it."""
+        """Return the secret encoded as a part of the state, which the ledger encrypts."""
         totals = stored(whole_numbers([self.totals.tolist()])[0])
         return encode({"position": self.position, "totals": totals, "noise": self.noise})
 
 
 class Lines(NamedTuple):
-    """The lines that a statement returned, each of a person in a period and a group, in the units of the measures."""
+    """The lines that a statement returned: one for each person, period and group, with the measured whole numbers.
+
+    ``step`` is the period, ``cell`` the index of the group, ``numbers`` has an array for each measure. ``person`` is
+    each line's index into ``keys`` (the people's keys) and ``people`` (their records); all three are None if every row
+    is a person.
+    """
 
     step: NDArray[np.int64]
     cell: NDArray[np.int64]
@@ -112,11 +115,11 @@ class Lines(NamedTuple):
         """
         begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
         moments = rows.column("t").to_numpy().astype("datetime64[us]")
-        place = np.minimum(np.searchsorted(begins, moments), len(begins) - 1)
-        inside = begins[place] == moments
+        period_index = np.minimum(np.searchsorted(begins, moments), len(begins) - 1)
+        inside = begins[period_index] == moments
         if not inside.all():
-            rows, place = rows.filter(pa.array(inside)), place[inside]
-        step = place.astype(np.int64) + first
+            rows, period_index = rows.filter(pa.array(inside)), period_index[inside]
+        step = period_index.astype(np.int64) + first
         cell = np.zeros(rows.num_rows, dtype=np.int64)
         for i, keys in enumerate(spec.keys):
             cell = cell * len(keys) + rows.column(f"g{i}").to_numpy()
@@ -128,11 +131,11 @@ class Lines(NamedTuple):
         return cls(step, cell, measured, person, people.dictionary, identities(people.dictionary, people_key))
 
     def increments(self, first: int, last: int, cells: int, kept: NDArray[np.bool_] | None) -> Lattice:
-        """Return the exact sums of the periods ``first`` to ``last``, a row for each; wide integers where 64 bits may
-        overflow.
+        """Return the exact sums of the periods ``first`` to ``last``, a row for each; Python's integers if 64 bits
+        could overflow.
 
-        ``kept`` says which lines count (None: all). Columns are ordered by measure, then by cell; ``cells`` is the
-        number of combinations of the groups' keys.
+        ``kept`` is a mask of the lines that count (None: all). Columns are ordered by measure, then by cell; ``cells``
+        is the number of cells, the combinations of the groups' keys.
         """
         result: Lattice = np.zeros((last - first + 1, len(self.numbers) * cells), dtype=np.int64)
         chosen = slice(None) if kept is None else kept
@@ -148,22 +151,22 @@ class Lines(NamedTuple):
 def participating(
     lines: Lines, state: SeriesState, pay: Pay | None, rule: Participation, horizon: int
 ) -> tuple[NDArray[np.bool_] | None, dict[int, bytes | None]]:
-    """Return a mask of the lines that count (None: all), and the changed parts of the record of participation.
+    """Return a mask of the lines that count (None: all), and the changed parts of the record of participation by number
+    (None: the part is deleted).
 
-    A part that becomes None is deleted. How many entries and parts the ledger gets does not depend on the rows: the
-    number of an entry is in every receipt.
+    The numbers of entries and parts in the ledger must not depend on the rows, since receipts disclose them.
 
     Parameters
     ----------
     lines
-        What was measured, with the person of each line.
+        The measured lines.
     state
         The state of the series, whose parts record in which periods people took part.
     pay
         Charges the accounts of people who take part for the first time, and returns who could pay; None: people have no
         accounts.
     rule
-        How often a person may take part, within the ``horizon``.
+        The rule on how often a person may take part, within ``horizon`` periods.
     """
     if lines.person is None or (pay is None and not rule.is_bounded(horizon)):
         return None, {}
@@ -175,7 +178,7 @@ def participating(
         admitted = np.ones(len(before), dtype=bool)
         admitted[unpaid] = pay(
             lines.keys.take(unpaid)
-        )  # also if there is none: what the ledger writes must not depend on it
+        )  # also without such people: the entries of the ledger must not depend on the rows
         allowed = admitted[lines.person]
     kept = np.zeros(len(lines.person), dtype=bool)
     kept[allowed], after = take_part(before, lines.person[allowed], lines.step[allowed], rule)
@@ -202,19 +205,20 @@ class TimeSeriesBuilder(NotIterable):
 
     table: dither.Table = field(repr=False)
     stated: Mapping[str, Any] = field(repr=False)
-    """What the series is beside its query: the further fields of :class:`SeriesSpec`."""
+    """The fields of :class:`SeriesSpec` besides the card and the query."""
     query: Query = field(default_factory=lambda: Query({}))
 
     def where(self, condition: Condition | Sequence[Condition]) -> TimeSeriesBuilder:
-        """Count only rows for which a condition holds as well; of several in a list, all must hold."""
+        """Return this builder restricted to rows that also meet a condition, or all of several in a list."""
         return replace(self, query=steps.where(self.query, condition, self.table.card))
 
     def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> TimeSeriesBuilder:
-        """Return a series for each value of these columns or expressions, whose keys are public."""
+        """Return this builder with a series for each combination of keys of these columns or expressions, which must be
+        public."""
         return replace(self, query=steps.group_by(self.query, groups, named, self.table.card))
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Series:
-        """Return what to add up: counts, people and sums, each with a name."""
+        """Return the series of these aggregates (counts, people and sums), each passed with a name."""
         steps.refuse_unnamed(unnamed)
         card = self.table.card
         spec = SeriesSpec(card, steps.agg(self.query, aggregates, card), **self.stated)
@@ -238,10 +242,8 @@ def over(
     arrived: str | None,
     name: str | None,
 ) -> TimeSeriesBuilder:
-    """Return a table over time: :meth:`dither.Table.over` says what the arguments mean.
-
-    All that can be refused without the aggregates is refused here.
-    """
+    """Return the builder of a series on a table, with the arguments of :meth:`dither.Table.over`; refuse everything
+    that can be refused without the aggregates."""
     card = table.card
     if card.tables:
         fix = "open the one table by a card of its own, with the same ledger and population"
@@ -273,7 +275,8 @@ def over(
 
 
 class _RecordedPoints(NamedTuple):
-    """The recorded points of the released periods, and the mechanism."""
+    """The recorded points and errors of the released periods (a row each), the number of advances, the mechanism, and
+    the last receipt."""
 
     advances: int
     points: NDArray[np.float64]
@@ -291,7 +294,7 @@ class _RecordedPoints(NamedTuple):
 @unhashable
 @dataclass(frozen=True)
 class Series(NotIterable):
-    """A series of a table. Nothing is read and nothing charged until it is released.
+    """A series on a table. Nothing is read or charged before :meth:`release`.
 
     >>> import dither as dp, pyarrow as pa
     >>> from datetime import date
@@ -314,16 +317,15 @@ class Series(NotIterable):
         return f"Series({spec.card.name!r}, {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        """Return the series for a notebook, with the statement that nothing is charged before it is released."""
+        """Return the series for a notebook; nothing in it was read from rows."""
         after = "Nothing is read or charged yet: explain() shows the cost and the ±, release(through=…) releases."
         return markup.block(markup.heading(f"Series of {self.spec.card.name}"), markup.lines([repr(self), after]))
 
     # -- before -------------------------------------------------------------------------------------------------------
 
     def explain(self, *, window: int | None = None, analyst: str | None = None) -> SeriesExplanation:
-        """Return the cost, the ± after every period, and whether it would be refused; reads no data and charges
-        nothing.
-        """
+        """Return the cost, the ± after every period, and why a release would be refused, if it would; reads no data and
+        charges nothing. ``window`` and ``analyst`` are as for :meth:`release`."""
         spec, accounts = self.spec, self.table.accounts
         mechanism, calendar = spec.mechanism, spec.calendar
         periods = range(1, calendar.horizon + 1)
@@ -343,12 +345,13 @@ class Series(NotIterable):
         Parameters
         ----------
         through
-            A moment of the last period that is wanted, as a date or its text; by default the last one that has ended,
-            by the clock in UTC. Rows that come later than the release of their period are late.
+            A moment in the last requested period, as a date or its text; by default the last period that has ended, by
+            the clock in UTC. Rows that arrive after the release of their period are late.
         window
-            Sums over this number of periods in place of running totals: differences of released numbers, at no cost.
+            Return sums over this number of periods instead of running totals, as differences of released numbers, at no
+            cost.
         analyst
-            Who asks, where analysts have accounts.
+            The asking analyst, where analysts have accounts.
         """
         table, spec, calendar = self.table, self.spec, self.spec.calendar
         pipeline.check(table, spec.budget)
@@ -366,16 +369,16 @@ class Series(NotIterable):
             before = released
             self._advance(record, before, target)
             released = self._recorded(record, before)
-            if released.advances == before.advances:  # no other process was first, and yet there was nothing to do
+            if released.advances == before.advances:  # neither this nor another process has advanced the series
                 fix = "restore the ledger from a copy that is as new as its last receipt"
                 raise LedgerError("series", "a state that is as far as its points", "an older state", fix)
         remaining = pipeline.finish(table, Receipt.read(released.receipt), analyst)
         return self._answer(released, target, window, remaining, replayed)
 
     def _recorded(self, record: SeriesRecord, before: _RecordedPoints | None = None) -> _RecordedPoints:
-        """Read the released points, and the mechanism that was recorded with the first of them.
+        """Return the released points, and the mechanism that was recorded with the first of them.
 
-        ``before`` are points that were read already, to which new ones are added.
+        ``before`` are points that were read earlier, so that only newer ones have to be read.
         """
         spec, lanes = self.spec, len(self.spec.lanes)
         mechanism = None if before is None or not before.advances else before.mechanism
@@ -394,12 +397,13 @@ class Series(NotIterable):
         )
 
     def _advance(self, record: SeriesRecord, released: _RecordedPoints, target: int) -> None:
-        """Measure and record the periods that are not yet released; nothing if another process did so first."""
+        """Measure and record the periods after those in ``released`` up to ``target``; do nothing if another process
+        has recorded them first."""
         spec, mechanism = self.spec, released.mechanism
         first = released.position + 1
 
         def measure() -> Lines:
-            """Count the rows of the missing periods, line by line."""
+            """Return the lines of the missing periods, read from the table."""
             rows = self.table.engine.run(self._statement(first, target))
             return Lines.read(rows, spec, record.people_key, first, target)
 
@@ -411,10 +415,10 @@ class Series(NotIterable):
                 return None
             kept, parts = participating(lines, state, pay, spec.participation, spec.calendar.horizon)
             increments = lines.increments(first, target, spec.cells, kept)
-            # of these periods alone, and of this advance: an older copy that goes on has other noise
+            # a new key for each advance: a restored older copy of the ledger continues with independent noise
             stream = mechanism.plan.start(new_key(), secret.noise)
             noise = stream.advance(len(increments))
-            with charging_to(None):  # it was paid for
+            with charging_to(None):  # the whole series was charged before
                 points = mechanism.release(increments, secret.totals, noise)
             totals = secret.totals + increments.sum(axis=0, dtype=object)
             answer: dict[str, Any] = {"first": first, "points": points, "errors": mechanism.errors(first, target)}
@@ -428,7 +432,8 @@ class Series(NotIterable):
     # -- the statement ------------------------------------------------------------------------------------------------
 
     def _statement(self, first: int, last: int, rehearse: bool = False) -> Statement:
-        """Return the statement about some periods; tried on no rows first, where that is asked for."""
+        """Return the statement that measures the periods ``first`` to ``last``; with ``rehearse``, run it on a table
+        without rows first."""
         spec, engine = self.spec, self.table.engine
         engine.check()
         context = StatementContext(
@@ -457,9 +462,9 @@ class Series(NotIterable):
         released
             The recorded points, at least up to the period ``target``.
         window
-            How many periods are added up at the end; None: all. The sum over a window is the difference of two points.
+            The number of periods that each number is a sum of, as the difference of two points; None: running sums.
         remaining, replayed
-            What the accounts have left, and whether the points had been released before.
+            The remaining budget, and whether all points had been released before.
         """
         spec, calendar, mechanism = self.spec, self.spec.calendar, released.mechanism
         points = released.points[:target]
@@ -468,6 +473,7 @@ class Series(NotIterable):
             earlier[window:] = points[:-window] if window < len(points) else points[:0]
             points = points - earlier
         keys, names = _product(spec.keys), [*spec.query.aggregates]
+        # a row of points has all groups of the first aggregate, then all of the second; the answer has a line per group
         moments = [calendar.begin(step) for step in range(1, target + 1) for _ in keys]
         values = points.reshape(target, len(names), len(keys)).transpose(0, 2, 1).reshape(-1, len(names)).tolist()
         rows = tuple((moment, *key, *row) for moment, key, row in zip(moments, keys * target, values, strict=True))
@@ -511,7 +517,7 @@ def _window(window: object) -> int | None:
 
 
 def named_series(table: dither.Table, name: str) -> Series:
-    """Return the series of a table's card that has this name.
+    """Return the series that the card of an open table states under this name.
 
     >>> import dither as dp
     >>> from dither.tables.card.model import Card

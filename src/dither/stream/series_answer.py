@@ -1,4 +1,4 @@
-"""What a series has released so far, and what it would cost: a line for each period and group, with its ±."""
+"""The released points of a series with their ±, and the explanation of a series before it is charged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dither.tables.answer import Answer
 from dither.tables.card.model import Type  # noqa: F401
 
 MAX_LINES = 12
-"""How many groups a picture has at most."""
+"""The most groups that a chart shows."""
 
 
 @public_in("dither.stream")
@@ -30,8 +30,8 @@ MAX_LINES = 12
 class SeriesAnswer(Answer):
     """All points of a series so far: an :class:`~dither.Answer` with a line for each period and group.
 
-    ``window`` is None for running totals, or says over how many periods each number is a sum. Points that were released
-    before are the same numbers as then.
+    ``window`` is the number of periods that each number is a sum of, None for running totals. Points that were released
+    earlier are unchanged.
 
     >>> from dither.guarantees import PureDP
     >>> answer = SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), name="daily", unit="day")
@@ -62,13 +62,14 @@ class SeriesAnswer(Answer):
         return result
 
     def describe(self, column: str) -> str:
-        """Describe one aggregate's numbers: running totals, or sums over a window."""
+        """Return a heading for one aggregate's numbers: ``n, running total`` or ``n, last 7 days``."""
         if self.window is None:
             return f"{column}, running total"
         return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"
 
     def _facts(self) -> list[str]:
-        """Return what the numbers are, the cost of the whole series, and what is left, a line each.
+        """Return whether numbers are totals or window sums, the cost of the whole series, and the remaining budget, a
+        line each.
 
         >>> from dither.guarantees import PureDP
         >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), unit="day").summary())
@@ -85,7 +86,7 @@ class SeriesAnswer(Answer):
     def chart(self, name: str | None = None, *, most: int | None = MAX_LINES) -> Chart:
         """Return a chart of one aggregate over time: a line for each group with a band of its errors (95 %).
 
-        ``most`` is how many groups are drawn at most, None for all.
+        ``most`` is the largest number of groups that are drawn, None for all.
 
         >>> from datetime import date
         >>> from dither.guarantees import PureDP
@@ -121,9 +122,10 @@ class SeriesAnswer(Answer):
 @unhashable
 @dataclass(frozen=True)
 class SeriesExplanation:
-    """What a series would cost and how far its numbers would be off; nothing was read or charged.
+    """The cost of a series and the ± of its numbers, before anything is read or charged.
 
-    ``errors`` has, for each aggregate, the ± after every period.
+    ``errors`` has, for each aggregate, the ± after every period; ``refused`` is why a release would be refused, empty
+    if it would not.
 
     >>> from dither.guarantees import PureDP
     >>> print(SeriesExplanation(PureDP(1), Remaining(PureDP(2)), ("2026-01-01", "2026-01-02"), {"n": (3.0, 4.2)}))

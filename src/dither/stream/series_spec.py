@@ -1,14 +1,11 @@
-"""What a series on a table is: its periods, its aggregates and groups, who counts how often, and what it costs.
+"""The specification of a series on a table: its periods, aggregates and groups, participation, cost and noise.
 
-All of it is public, and all of it is part of the request that the ledger keeps: a series goes on only as what it was
-when it was charged.
+All of it is public and part of the request that the ledger keeps: a series cannot change after it was charged. Its
+periods are hours, days, weeks or months from a public start on, numbered from 1.
 
-The periods of a series: hours, days, weeks or months, from a public start on, numbered from 1.
-
-The noise of a series on a table: every number of every group is a lane of one plan, and one charge pays for all.
-
-*Mechanism.* A period has a whole number for each aggregate and group. Aggregate a is multiplied by a public whole
-number ``q_a``, so that all of them together are one vector of whole numbers, of which running sums are released by one
+*Mechanism.* Every aggregate of every group is a lane of one plan, and one charge pays for all. A period has a whole
+number for each aggregate and group. Aggregate a is multiplied by a public whole number ``q_a``, so that all of them
+together are one vector of whole numbers, of which running sums are released by one
 :class:`~dither.stream.mechanism.StreamPlan`.
 
 *Sensitivity.* In one period a person adds to the groups of aggregate a at most ``S_a`` in the l1 norm, hence in the l2
@@ -105,14 +102,14 @@ class Calendar:
             raise InvalidArgument("horizon", "periods before the year 9999", "later ones", "state fewer")
 
     def _not_a_start(self, start: date) -> InvalidArgument:
-        """Return the refusal of a start that is not the first moment of a period."""
+        """Return the error for a start that is not the first moment of a period."""
         first = start_of_period(self.unit, start)
         first = first.date() if self.unit != "hour" and isinstance(first, datetime) else first
         fix = f"write start={first.isoformat()!r}"
         return InvalidArgument("start", f"the first moment of a {self.unit}", "a moment inside of one", fix)
 
     def begin(self, step: int) -> date:
-        """Return the first moment of the period ``step`` (from 1); after the last, the end of the series."""
+        """Return the first moment of period number ``step`` (from 1); for ``horizon + 1``, the end of the series."""
         if self.unit == "month":
             months = self.start.year * 12 + self.start.month - 1 + step - 1
             if months // 12 > date.max.year:
@@ -127,7 +124,7 @@ class Calendar:
         place = self._period_number(read)
         if not 1 <= place <= self.horizon:
             expected = f"from {self.label(1)} to {self.label(self.horizon)}, the periods of this series"
-            fix = "name one of them; a longer series is another one, at its own cost"
+            fix = "name one of them; a longer series is a new one, at its own cost"
             raise InvalidArgument("through", expected, "a moment outside of it", fix)
         return place
 
@@ -144,7 +141,7 @@ class Calendar:
         return (day - self.start).days // (7 if self.unit == "week" else 1) + 1
 
     def finished(self, now: datetime | None = None) -> int:
-        """Return how many periods have ended, by the clock in UTC; at most the horizon."""
+        """Return the number of periods that have ended at ``now`` (None: by the clock in UTC), at most the horizon."""
         moment = datetime.now(UTC).replace(tzinfo=None) if now is None else now
         return max(0, min(self.horizon, self._period_number(moment) - 1))
 
@@ -154,7 +151,7 @@ class Calendar:
 
 
 def read_moment(value: object, name: str) -> date:
-    """Return a date or a timestamp without a zone, from one or from its text in ISO 8601.
+    """Return a date or a timestamp without a time zone, from such a value or its text in ISO 8601.
 
     Timestamps with a zone are refused.
 
@@ -189,7 +186,7 @@ MAX_CELLS = 100_000
 
 @dataclass(frozen=True)
 class SeriesSpec:
-    """A series of one table: see :meth:`dither.Table.over` for what its parts mean."""
+    """The specification of a series on one table; :meth:`dither.Table.over` explains its fields."""
 
     card: Card
     query: Query
@@ -213,7 +210,7 @@ class SeriesSpec:
             fix = "leave it out: rows that come late do not count"
             raise InvalidArgument("late", '"ignore" or "arrival"', "an unknown rule", fix)
         if (self.late == "arrival") != (self.arrived is not None):
-            expected = "a column that says when each row arrived, and late='arrival', both or neither"
+            expected = "a column with the time at which each row arrived, and late='arrival', both or neither"
             fix = (
                 "name the column, arrived='loaded_at': without it late rows cannot be told from rows that were counted"
             )
@@ -235,13 +232,14 @@ class SeriesSpec:
 
     @property
     def moment(self) -> Term:
-        """Return the date that decides in which period a row counts."""
+        """Return the expression of a row's date that determines its period: the column, or the later of it and the
+        arrival."""
         if self.arrived is None:
             return col(self.column)
         return case((col(self.arrived) > col(self.column), col(self.arrived)), otherwise=col(self.column))
 
     def query_of(self, first: int, last: int) -> Query:
-        """Return the question about the rows of some periods."""
+        """Return the query restricted to rows in the periods ``first`` to ``last``."""
         moment, is_date = self.moment, self.card.columns[self.column].type == "date"
 
         def edge(step: int) -> date:
@@ -253,13 +251,13 @@ class SeriesSpec:
 
     @cached_property
     def period(self) -> Expression:
-        """Return the first moment of the period in which a row counts, as an expression."""
+        """Return the expression of the first moment of a row's period."""
         probe = steps.group_by(Query({}), (), {"t": self.moment.trunc(self.calendar.unit)}, self.card)
         return probe.groups[0].value
 
     @cached_property
     def keys(self) -> tuple[tuple[Value, ...], ...]:
-        """Return the public keys of each group."""
+        """Return the public keys of each group column; refuse groups without public keys, and too many numbers."""
         result = []
         for group, listed in zip(self.query.groups, keys_of(self.query, self.card), strict=True):
             if listed is None:
@@ -272,12 +270,12 @@ class SeriesSpec:
 
     @property
     def cells(self) -> int:
-        """Return the number of groups."""
+        """Return the number of cells: combinations of the groups' keys."""
         return math.prod(map(len, self.keys))
 
     @cached_property
     def limits(self) -> Limits:
-        """Return the most that a person counts for in one period."""
+        """Return the limits on one person's contribution in one period."""
         if self.max_rows > MAX_TOTAL:
             raise InvalidArgument("max_rows", f"at most {MAX_TOTAL:,}", f"{self.max_rows:,}", "count fewer")
         return period_limits(self.max_rows, self.card.unit is not None)
@@ -306,7 +304,7 @@ class SeriesSpec:
 
     @cached_property
     def lanes(self) -> tuple[Lane, ...]:
-        """Return, per aggregate, how far one person moves it in a period, its unit and its weight in the budget."""
+        """Return, for each aggregate, its sensitivity to one person in one period, its unit and its weight."""
         result = []
         for aggregate, measure in zip(self.query.aggregates.values(), self.measures, strict=True):
             weight = 1 if aggregate.weight is None else arguments.positive(aggregate.weight, "weight")
@@ -316,10 +314,7 @@ class SeriesSpec:
 
     @cached_property
     def mechanism(self) -> SeriesMechanism:
-        """Plan the noise of the whole series.
-
-        A series that was charged continues with the plan that it recorded.
-        """
+        """Return the mechanism of a new series; one that was charged continues with the recorded mechanism instead."""
         return SeriesMechanism.planned(
             self.name or "",
             self.lanes,
@@ -371,7 +366,8 @@ class SeriesSpec:
 
 
 def _coarser(measure: Measure, rows: int) -> Measure:
-    """Return a sum on a grid that is coarse beside the noise, so that it is drawn fast."""
+    """Return the measure with a coarser grid of values if it is a sum on a finer one: a grid much finer than the noise
+    only makes numbers larger and noise slower to draw."""
     moments = measure.moments
     if measure.kind != "sum" or moments is None or moments.grid is None or moments.bounds is None:
         return measure
@@ -382,7 +378,7 @@ def _coarser(measure: Measure, rows: int) -> Measure:
 
 
 def check_moments(card: Card, column: object, unit: str) -> None:
-    """Refuse a column of the card that does not contain dates."""
+    """Refuse a column that the card does not have, or that holds no dates or, for periods of an hour, no timestamps."""
     if not isinstance(column, str) or column not in card.columns:
         dates = [name for name, item in card.columns.items() if item.type in ("date", "timestamp")]
         fix = closest(column, dates) if isinstance(column, str) and dates else "name a column of dates of the card"
@@ -399,8 +395,8 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class Lane:
-    """One aggregate: how far a person moves it in one period in whole numbers, what 1 of them is worth, and its
-    weight."""
+    """One aggregate of a series: its sensitivity to one person in one period, in whole units; the number of units in 1
+    (``unit``); and its weight in the budget."""
 
     sensitivity: int
     unit: float
@@ -408,11 +404,11 @@ class Lane:
 
 
 def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
-    """Return the whole numbers that aggregates are multiplied by, so that each has its share of the accuracy.
+    """Return the whole number ``q_a`` by which each aggregate is multiplied, so that it gets its share of the budget.
 
-    All ``lanes`` get noise of one scale, so that an aggregate with a larger multiplier is more accurate. The share of
-    an aggregate is its weight if ``pure`` (l1 sensitivities add up), and the square root of it otherwise (their squares
-    do).
+    All ``lanes`` get noise of one scale, so an aggregate with a larger multiplier is more accurate. ``q_a *
+    sensitivity`` is proportional to the weight if ``pure`` (l1 sensitivities add up), else to its square root (their
+    squares add up).
     """
     if len(lanes) == 1:
         return (1,)
@@ -422,14 +418,16 @@ def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
 
 
 def joint_sensitivity(lanes: Sequence[Lane], factors: Sequence[int], pure: bool) -> Fraction:
-    """Return how far a person moves all lanes together in one period, each multiplied by its factor: rounded up."""
+    """Return the sensitivity of all lanes together in one period, each multiplied by its factor, rounded up: the l1
+    norm if ``pure``, else the l2 norm."""
     sizes = [q * lane.sensitivity for q, lane in zip(factors, lanes, strict=True)]
     return Fraction(sum(sizes)) if pure else root_up(Fraction(sum(size**2 for size in sizes)), _BITS)
 
 
 @dataclass(frozen=True)
 class SeriesMechanism:
-    """Running sums of whole numbers, ``groups`` for each aggregate, with the noise of one plan."""
+    """Releases running sums of whole numbers, one for each aggregate and each of ``groups``, with the noise of one
+    plan."""
 
     name: str
     lanes: tuple[Lane, ...]
@@ -459,16 +457,16 @@ class SeriesMechanism:
         participations: int,
         separation: int,
     ) -> SeriesMechanism:
-        """Plan the noise and the multipliers for these aggregates.
+        """Return the mechanism with optimized noise and the multipliers for these aggregates.
 
         Parameters
         ----------
         name
             The name of the series.
         lanes, groups
-            The aggregates with their sensitivities, and the number of groups for each of which they are released.
+            The aggregates with their sensitivities, and the number of groups.
         budget
-            What the whole series costs.
+            The cost of the whole series.
         horizon, participations, separation
             The number of steps, the most steps with values of one person, and the fewest from one of them to the next.
         """
@@ -485,8 +483,8 @@ class SeriesMechanism:
         return cls(name, lanes, groups, plan, factors)
 
     def record(self) -> dict[str, Any]:
-        """Return plan and multipliers as plain values, public, with which a series continues under any later
-        version."""
+        """Return plan and multipliers as plain values, with which a later version of dither continues the series; they
+        are public."""
         return {"plan": self.plan.record(), "multipliers": list(self.factors)}
 
     @classmethod
@@ -501,11 +499,10 @@ class SeriesMechanism:
 
     @observed
     def release(self, increments: NDArray[Any], before: NDArray[Any], noise: Lattice) -> NDArray[np.float64]:
-        """Return noisy running sums after these periods, a row for each, each aggregate in its own units.
+        """Return the noisy running sums of some periods, a row for each, with each aggregate in its own units.
 
-        ``before`` are the exact sums so far; ``increments`` has a row for each period. Both are whole numbers in the
-        units of the statement. ``noise`` is what the plan draws for the running sums of these periods, in lattice
-        steps, and for nothing else. What is released was paid for when the series was charged.
+        ``before`` are the exact sums before these periods, and ``increments`` has a row for each period; both are whole
+        numbers in the units of the statement. ``noise`` is the plan's noise of these running sums, in lattice steps.
         """
         factors, scale = np.repeat(np.array(self.factors, dtype=object), self.groups), 1 << self.plan.lattice_bits
         sums = np.cumsum(increments.astype(object), axis=0) + before

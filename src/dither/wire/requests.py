@@ -1,11 +1,9 @@
 """What a client asks: a question, and the options of its release.
 
 A question is ``{"sql": "SELECT …"}``, or the tree that the builder made with the tables that it is about: ``{"tree":
-{…}, "about": ["visits"]}``. Read with a table, the text is parsed again, or the tree is built again
-(:mod:`dither.wire.requests`), by the card of that table. Options are those of :class:`dither.ReleaseOptions` that are
-not at their defaults. Who asks is not among them: a server knows that from the session alone.
-
-A tree from a client, built again by the steps that the library itself builds questions with.
+{…}, "about": ["visits"]}``. The server parses the text, or builds the tree, again by the card of its table. Options are
+those of :class:`dither.ReleaseOptions` that are not at their defaults. The analyst is not among them: a server knows it
+from the session or token.
 
 A tree can say things that neither SQL nor Python would: a join on nothing, an aggregate with bounds upside down, SQL
 of its own for the noisy table. The planner relies on what the builder and the parser have checked. So the server takes
@@ -164,9 +162,9 @@ def _only_sql() -> InvalidArgument:
 
 
 QUESTION = ("sql", "tree", "about")
-"""The fields of a question."""
+"""The fields of a question in JSON."""
 BUILT = "built in Python: "
-"""How a question without SQL begins in words."""
+"""The prefix of the text about a question without SQL."""
 _MOST_SHOWN = 20
 
 
@@ -202,7 +200,7 @@ def question_from_json(document: object, table: Table) -> Question:
 
 
 def question_words(document: Mapping[str, Any]) -> str:
-    """Describe the JSON of a question for people: its SQL, or a summary of its tree, which is not checked here.
+    """Return a question in JSON as text for people: its SQL, or a summary of its tree, which is not checked here.
 
     >>> question_words({"sql": "SELECT COUNT(*) AS n FROM visits"})
     'SELECT COUNT(*) AS n FROM visits'
@@ -233,7 +231,7 @@ def _short(given: object) -> str:
 
 
 def options_to_json(options: ReleaseOptions) -> dict[str, Any]:
-    """Convert options to JSON, without ``key``, which is sent as a header, and refusing ``analyst``.
+    """Convert options to JSON, without ``key``, which is sent as a header; refuse options with an ``analyst``.
 
     >>> options_to_json(ReleaseOptions(epsilon=0.5, max_rows=3))
     {'epsilon': 0.5, 'max_rows': 3}

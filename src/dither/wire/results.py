@@ -1,8 +1,8 @@
 """What a server returns: answers, explanations, and what is public of cards.
 
-An answer carries what the ledger recorded as text, byte for byte, so that a client can see that a replay is the same.
-A card is all that a question is parsed, checked and explained by; where the rows, the ledger, the receipt and the
-incident log are is not in it, nor the formats of the source's texts.
+An answer contains the recorded bytes as text, so that a client can see that a replay is unchanged. A card contains
+everything by which questions are parsed, checked and explained, but not the locations of rows, ledger, receipt and
+incident log, nor the formats of text columns.
 
 >>> from dither.guarantees import PureDP
 >>> answer = Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, PureDP(0.5), receipt="3-ab")
@@ -36,15 +36,10 @@ PublicValues = Callable[[str, str], tuple[Value, ...] | None]
 """The values of a column of a public table, or None where there are too many to list."""
 
 
-def recorded_bytes(answer: Answer) -> bytes:
-    """Return the bytes that a ledger records of an answer."""
-    return encode_answer(answer.stored())
-
-
 def answer_to_json(answer: Answer) -> dict[str, Any]:
     """Convert an answer to JSON, with the recorded bytes as text."""
     return {
-        "recorded": recorded_bytes(answer).decode("utf-8", "surrogatepass"),
+        "recorded": encode_answer(answer.stored()).decode("utf-8", "surrogatepass"),
         "left": to_json(answer.remaining),
         "replayed": answer.replayed,
         "receipt": answer.receipt,
@@ -127,7 +122,7 @@ def card_from_json(document: object) -> Card:
 
 
 def _public_part(card: Card) -> Card:
-    """Return a card without sources, ledger, receipt, logs and text formats, which only the server may know."""
+    """Return a card without sources, ledger, receipt, logs and text formats, which clients must not see."""
     return replace(
         card,
         source="",

@@ -14,9 +14,8 @@ import dither as dp
 from dither.errors import DitherError, InvalidArgument
 from dither.server.pages.forms import (
     OPERATORS,
-    AskedOptions,
     Condition,
-    asked_options,
+    QuestionFields,
     budget_meter,
     completion_words,
     contribution,
@@ -27,6 +26,7 @@ from dither.server.pages.forms import (
     measures,
     number,
     options_in_words,
+    question_fields,
     sql_of,
     tables_in_words,
     text_of,
@@ -42,10 +42,10 @@ def test_no_number_is_refused_in_words(text):
 
 def test_a_form_becomes_options():
     form = FormData([("by", "error"), ("error", "50"), ("epsilon", "1"), ("bias", "yes"), ("again", "no")])
-    assert asked_options(form).options() == {"error": 50.0, "bias": True}
-    assert asked_options(form).flags == ("bias",)
-    assert AskedOptions().flags == ()
-    assert AskedOptions(by="error", error="2.5%").options() == {"error": "2.5%"}
+    assert question_fields(form).options() == {"error": 50.0, "bias": True}
+    assert question_fields(form).flags == ("bias",)
+    assert QuestionFields().flags == ()
+    assert QuestionFields(by="error", error="2.5%").options() == {"error": "2.5%"}
 
 
 def test_a_limit_is_in_epsilon_with_or_without_delta_or_in_rho():

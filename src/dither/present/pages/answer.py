@@ -1,9 +1,5 @@
-"""Pages about an answer and a series: numbers and their errors, what they cost, what is left, what is promised.
-
-A page about a profile: for each table, a chart of each column with its bands, and what the numbers are.
-
-What an answer promises and what it does not, in plain words.
-"""
+"""Pages about an answer, a series and a profile: numbers with their errors, cost, remaining budget, and guarantees in
+plain words."""
 
 from __future__ import annotations
 
@@ -24,8 +20,8 @@ from dither.tables.planning.explain import Explanation
 
 
 def factor(cost: Guarantee) -> str | None:
-    """Return the factor e^ε by which one person's data may change any probability, as text; None if there is no ε,
-    or it is huge.
+    """Return the factor e^ε by which one person's data may change any probability, as text rounded up; None for zCDP,
+    and for an ε above 20.
 
     >>> from dither.guarantees import PureDP
     >>> factor(PureDP(0.5)), factor(ApproxDP(1, 1e-7)), factor(ZCDP(0.1)), factor(PureDP(30))
@@ -38,7 +34,7 @@ def factor(cost: Guarantee) -> str | None:
 
 
 def likelihood(cost: Guarantee) -> str:
-    """Describe how much one person's data may change the probability of any conclusion.
+    """Return a clause on how much one person's data may change the probability of any conclusion.
 
     >>> likelihood(ApproxDP(1, 1e-7))
     'be at most 2.72 times as likely, or as unlikely, plus a probability of at most δ'
@@ -54,12 +50,12 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
     whose = "that one row" if rows_are_people else "all the rows of one person"
     change = likelihood(answer.cost)
     result = [
-        f"Add or remove {whose}: every conclusion drawn from this page would {change}. This holds against "
-        "anybody, whatever they know already, for the cost stated above.",
-        "Further answers about the same people add up. The ledger keeps the sum, and refuses what would exceed the "
-        "budget.",
-        "The cost was written down before the answer was computed, and the answer before anybody saw it. Asking the "
-        "same again shows the same answer, and costs nothing.",
+        f"If {whose} were added or removed, every conclusion drawn from this page would {change}. This holds for every "
+        "reader, whatever they know already, at the cost stated above.",
+        "The costs of further answers about the same people add up. The ledger keeps the sum, and refuses what would "
+        "exceed the budget.",
+        "The cost was recorded before the answer was computed, and the answer before it was shown. Repeating the "
+        "question returns the same answer, and costs nothing.",
         _what_errors_mean(answer),
     ]
     if "small_groups" in kinds_of(answer.notes):
@@ -68,17 +64,17 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
 
 
 def _what_errors_mean(answer: Answer) -> str:
-    """Explain the ± of an answer: what it includes, and what it is a distance to."""
+    """Return a sentence on the ± of an answer: the errors that it includes, and the number that it is a distance to."""
     if answer.interval == "population":
         return (
-            "The errors (± population) are about the noise and about sampling: with 95 % confidence each value is that "
-            "close to what it is in the population that the rows were drawn from, with values beyond the public bounds "
-            "counted as the bound and the rows of each person counted up to the limits."
+            "The errors (± population) include noise and sampling: with 95 % confidence each value is that close to "
+            "its value in the population that the rows were drawn from, with values beyond the public bounds counted "
+            "as the bound and the rows of each person counted up to the limits."
         )
     return (
-        "The errors (±) are about the noise: with 95 % confidence each value is that close to what would be computed "
-        "without noise from the same rows, with values beyond the public bounds counted as the bound and the rows of "
-        "each person counted up to the limits."
+        "The errors (±) include the noise: with 95 % confidence each value is that close to the result without noise "
+        "from the same rows, with values beyond the public bounds counted as the bound and the rows of each person "
+        "counted up to the limits."
     )
 
 
@@ -87,12 +83,12 @@ def not_guaranteed(answer: Answer) -> list[str]:
     result = [
         "A single answer may be off by more than its ±: about one in twenty is.",
         _what_limits_do(answer),
-        "What is true of people in general is not hidden. That smoking is harmful can be learned, and holds for a "
-        "smoker whether in the table or not.",
-        "Bounds, keys and limits are taken to be public. If they were read off the data, the promise does not cover "
-        "what they give away.",
-        "The promise is about the units the card names. Relatives, households and groups of k people are protected k "
-        "times less.",
+        "Facts about people in general are not hidden. That smoking is harmful can be learned, and holds for a smoker "
+        "whether in the table or not.",
+        "Bounds, keys and limits are assumed to be public. If they were taken from the data, the guarantee does not "
+        "cover what they disclose.",
+        "The guarantee protects the units that the card names. Relatives, households and groups of k people are "
+        "protected k times less.",
     ]
     if any(error is None for errors in answer.errors.values() for error in errors):
         result.insert(1, "Values without a ± were chosen among many; how far off they are depends on the data.")
@@ -100,31 +96,31 @@ def not_guaranteed(answer: Answer) -> list[str]:
 
 
 def _what_limits_do(answer: Answer) -> str:
-    """Explain that the ± does not include what bounds and limits leave out, and whether that was estimated."""
-    bounds = "What the bounds cut off is not in the ±."
+    """Return sentences that the ± does not include what bounds and limits exclude, and whether that was estimated."""
+    bounds = "The ± does not include what the bounds cut off."
     if answer.clipped_share:
-        where = "stands beside each count" if is_total(answer) else "is named in the notes, for all groups together"
+        where = "is shown beside each count" if is_total(answer) else "is stated in the notes, for all groups together"
         return (
-            f"{bounds} Nor is what the limits on one person's rows leave out: how much that is, or is at least, was "
-            f"estimated from a noisy histogram, and {where}."
+            f"{bounds} Nor does it include what the limits on one person's rows exclude: its size, or a lower limit of "
+            f"it, was estimated from a noisy histogram, and {where}."
         )
     if "undercount_unknown" in kinds_of(answer.notes):
         return (
-            f"{bounds} Nor is what the limits on one person's rows leave out: how much that is was not measured. Where "
-            "the lower bound is 0, it only makes counts and sums smaller."
+            f"{bounds} Nor does it include what the limits on one person's rows exclude, whose size was not measured. "
+            "If the lower bound is 0, it only makes counts and sums smaller."
         )
-    return f"{bounds} Nor is what limits on one person's rows leave out, where the notes name such limits."
+    return f"{bounds} Nor does it include what limits on one person's rows exclude, if the notes name such limits."
 
 
 def promise(cost: Guarantee, whole: str) -> str:
-    """Describe the guarantee of a release and of everything computed from it; ``whole`` is the noun for it.
+    """Return a sentence on the guarantee of a release and of everything computed from it; ``whole`` is the noun for it.
 
     >>> promise(ApproxDP(1, 1e-7), "it")[:75]
-    'add or remove all the rows of one person, and every conclusion drawn from i'
+    'if all the rows of one person were added or removed, every conclusion drawn'
     """
     return (
-        f"add or remove all the rows of one person, and every conclusion drawn from {whole} would {likelihood(cost)}. "
-        "This holds against anybody, whatever they know already."
+        f"if all the rows of one person were added or removed, every conclusion drawn from {whole} would "
+        f"{likelihood(cost)}. This holds for every reader, whatever they know already."
     )
 
 
@@ -137,7 +133,7 @@ _EXPLANATIONS = {
     "error": "error by the noise, 95 %",
     "population error": "error by the noise and by sampling, 95 %",
     "probability": "how probable it is that nothing is more common",
-    "low by": "about how much the limits leave out",
+    "low by": "about how much the limits exclude",
 }
 
 
@@ -147,7 +143,7 @@ def answer_page(
     """Render the page of an answer, with its mechanisms if there is an explanation, and past spending if there is a
     history.
 
-    Of other questions only their cost is shown; what was asked is for those who may read the ledger.
+    Of other questions only the cost is shown: their texts are for people who may read the ledger.
     """
     entries = None if history is None else list(history)
     rows_are_people = explanation is not None and explanation.rows_are_people
@@ -180,21 +176,21 @@ def answer_table(answer: Answer) -> str:
 
 
 def _caption(answer: Answer) -> str:
-    """Describe what the numbers of the table mean."""
+    """Return the caption of an answer's table: the meaning of its ±, and what is not shown."""
     more = len(answer.rows) - MAX_ROWS
-    parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
+    parts = ["Noisy values; ± is the error by noise, with 95 % confidence."]
     if answer.limit_errors:
-        parts = ["± is how far each number may be off, by noise and by limits, with 95 % confidence."]
+        parts = ["± is the error of each number by noise and by limits, with 95 % confidence."]
     parts += [MOSTLY_NOISE] if is_marked(answer) else []
     if answer.clipped_share and is_total(answer):
         parts.append(
-            "What the limits on one person’s rows leave out comes on top: “low by” is an estimate of it with the "
-            "range in which it lies, or the least that it is."
+            "What the limits on one person’s rows exclude comes on top: “low by” is an estimate of it with its range, "
+            "or a lower limit."
         )
     elif "undercount_unknown" in kinds_of(answer.notes):
         parts.append(
-            "What the limits on one person’s rows leave out comes on top: counts and sums may be low by an unknown "
-            "amount."
+            "What the limits on one person’s rows exclude comes on top: counts and sums may be low by an "
+            "unknown amount."
         )
     if more > 0:
         parts.append(f"The first {MAX_ROWS:,} rows; {more:,} more are in the answer.")
@@ -220,12 +216,12 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
 
 
 def _nothing(entries: list[Entry] | None) -> str | None:
-    """Say what is left if the answer names no remaining budget: nothing, or a private budget of each person; None if
-    unknown."""
+    """Return the remaining budget in words for an answer that states none: nothing, or private for each person; None if
+    the entries do not tell."""
     for entry in entries or ():
         for account in entry.body.get("accounts", ()) if entry.kind == "open" else ():
             if account["account"][1] == "people":
-                return "counted for each person, and private; people who have not enough left are left out"
+                return "private, with an account for each person; people without enough budget are excluded"
             if account["account"][1] == "dataset" and account["limit"].get("numbers"):
                 return "nothing"
     return None
@@ -293,20 +289,20 @@ def series_page(answer: SeriesAnswer, title: str) -> str:
     facts += [] if answer.remaining is None else [("left of the budget", str(answer.remaining))]
     facts += [("receipt", answer.receipt)] if answer.receipt else []
     headings, lines = answer.table()
-    caption = "± is how far the noise may have moved each number, with 95 % confidence."
+    caption = "± is the error of each number by noise, with 95 % confidence."
     if len(lines) > MAX_POINTS:
         caption += f" The last {MAX_POINTS} of {len(lines):,} points."
     points = sheet.table(
         [item.text for item in headings], lines[-MAX_POINTS:], caption, [item.numeric for item in headings]
     )
     promises = [
-        f"All points of the whole series together, those still to come too, are private at {answer.cost}.",
-        "A published point does not change, neither when rows are added, changed or deleted, nor when asked again.",
+        f"All points of the whole series together, future ones included, are private at {answer.cost}.",
+        "A published point never changes, even if rows are added, changed or deleted.",
         "Errors of neighboring points are correlated: two points may both be too high.",
     ]
     return sheet.page(
         title,
-        # the notes stand beside the lines that they are about
+        # the notes explain the lines, so they follow them directly
         sheet.section("Over time", *figures, sheet.listed(answer.notes) if answer.notes else ""),
         sheet.section("What it cost", sheet.facts(facts)),
         sheet.section("Points", points),

@@ -57,7 +57,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def _certified(certificate: dict[str, Any] | None) -> str:
-    """Describe what a certificate proves; empty without one."""
+    """Return the bound that a certificate proves, as text; empty without one."""
     if certificate is None:
         return ""
     if certificate["rho"] is not None and "rho" in certificate["claim"]:
@@ -68,7 +68,8 @@ def _certified(certificate: dict[str, Any] | None) -> str:
 
 
 def _replayed(replay: dict[str, Any]) -> str:
-    """Describe how far neighbors moved the inputs of releases, or how many leaks were found."""
+    """Return how far neighboring inputs moved the inputs of releases, in units of their sensitivity Δ, or the number of
+    leaks, as text."""
     if not replay["passed"]:
         return f"{len(replay['findings'])} leak(s)"
     farthest = max((release["moved"] for release in replay["releases"]), default=0.0)

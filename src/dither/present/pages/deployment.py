@@ -1,10 +1,10 @@
-"""A record of a deployment, for lawyers and for registries: what is promised, to whom, how it is kept, by whom.
+"""A record of a deployment for lawyers and registries: its guarantee, algorithms and safeguards.
 
 The topics are those of NIST's guidelines for evaluating differential privacy guarantees (SP 800-226), in our words and
-in the order of its pyramid: the promise (parameters, unit, composition, post-processing), the algorithms (utility,
-bias, implementation), and what both rest on (query and trust model, access control, side channels, how the data were
-collected). A last part has the fields that registries of deployments ask for. Whatever the card, the ledger or the
-code knows is filled in; what only the steward knows is left open, and says so. Nothing is taken from the rows.
+in the order of its pyramid: the guarantee (parameters, unit, composition, post-processing), the algorithms (utility,
+bias, implementation), and their foundations (query and trust model, access control, side channels, data collection). A
+last part has the fields of deployment registries. Answers come from the card, the ledger and the code; questions that
+only the steward can answer are marked as open. Nothing is taken from the rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dither.tables.card.model import Card
 
 CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
 OPEN = "to be answered by the steward"
-"""What is shown where only the steward knows the answer."""
+"""The text in place of an answer that only the steward knows."""
 
 
 GROUPS = "k people are protected with k times ε, and δ grows as well: what is true of a large group can be learned"
@@ -35,8 +35,8 @@ SMALL_GROUPS = (
 )
 QUERY_MODEL = "interactive: questions may depend on earlier answers, and each is charged before rows are read"
 SIDE_CHANNELS = (
-    "how long a question takes depends on the data: a server rounds it up to ticks, and nothing else hides it; errors "
-    "never hold a value, but that one happened while rows were read is counted, and closes the table when too many did"
+    "the time that a question takes depends on the data: a server rounds it up to ticks, and nothing else hides it; "
+    "errors never contain a value, and each error while rows were read is counted: too many close the table"
 )
 EVIDENCE = (
     "every mechanism has its proof beside its code; the tests certify it and try to refute it, and `dither audit` does "
@@ -59,7 +59,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Return the answer, or that the steward has to give it, with a hint."""
+        """Return the answer; for an open question, a text that the steward has to answer it, with the hint."""
         return self.answer or (f"{OPEN}: {self.hint}" if self.hint else OPEN)
 
 
@@ -79,7 +79,7 @@ class Deployment:
     >>> card = Card("visits", "visits.csv", {"age": ColumnCard("integer")}, budget=PureDP(1))
     >>> record = deployment(card, None, "0.1.0")
     >>> record.sections[0].items[0].answer
-    'one row: every row is a person of its own'
+    'one row: each row is a person'
     """
 
     name: str
@@ -149,7 +149,7 @@ def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterabl
     who knows the answer and, for an answer that only the steward knows, a hint.
     """
     unit = next((table.unit for table in card.private_tables.values() if table.unit), None)
-    who = f"one person: all rows with one value of {unit}" if unit else "one row: every row is a person of its own"
+    who = f"one person: all rows with one value of {unit}" if unit else "one row: each row is a person"
     neighbors = "those that differ by the addition or removal of all rows of one such unit; their number is not public"
     limits = _limits(card, ledger)
     stated = "; ".join(f"{name}: {limit}" for name, limit in limits)
@@ -157,7 +157,7 @@ def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterabl
     signed = [f"{entry.at[:10]}, signed by {entry.body['signed_by']}: {entry.body['reason']}" for entry in changes]
     yield Item("What is the unit of privacy?", who, CARD)
     hint = "under several names one person is protected once for each, and under a shared name several are one"
-    yield Item("Does the unit name people, each once?", "", STEWARD, hint)
+    yield Item("Does each person have exactly one value of the unit?", "", STEWARD, hint)
     yield Item("Which data sets are neighbors?", neighbors, DITHER)
     yield Item("What are the lifetime parameters of all answers together?", stated, LEDGER if ledger else CARD)
     yield Item("What has been spent so far?", _spent(card, ledger), LEDGER)
@@ -183,7 +183,7 @@ def _limits(card: Card, ledger: Ledger | None) -> list[tuple[str, Guarantee]]:
 
 
 def _spent(card: Card, ledger: Ledger | None) -> str:
-    """Describe what was spent on the table so far."""
+    """Return the spending on the table so far, as text; private where people have accounts."""
     if ledger is None:
         return "nothing: there is no ledger yet"
     accounts = [account for account in ledger.accounts(card.name) if account.kind == "dataset"]
@@ -193,7 +193,7 @@ def _spent(card: Card, ledger: Ledger | None) -> str:
 
 
 def _meaning(limit: Guarantee | None) -> str:
-    """Describe what a limit means for one person; empty without a limit."""
+    """Return a sentence on what a limit means for one person; empty without a limit."""
     if limit is None:
         return ""
     if isinstance(limit, ZCDP):
@@ -236,7 +236,7 @@ def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
 
 
 def _limit(limit: int | str, what: str) -> str:
-    """Describe a contribution limit of the card: stated, or chosen privately for each question."""
+    """Return a contribution limit of the card as text: a number of rows or groups, or that each question chooses it."""
     if limit == "auto":
         return f"a number of {what}s that each question chooses privately"
     return f"at most {limit} {what}(s)"
@@ -257,8 +257,8 @@ def _noises(entries: list[Entry]) -> list[str]:
 
 
 def _composition(card: Card) -> str:
-    """Describe how costs of several answers are added up."""
-    valid = "valid for questions chosen as one goes"
+    """Return how the costs of several answers are added up, as text."""
+    valid = "valid for adaptively chosen questions"
     if card.filter == "advanced":
         return f"by a privacy filter with the advanced bound (Whitehouse, Ramdas, Rogers and Wu 2023), {valid}"
     return f"by addition, in exact arithmetic, {valid}"

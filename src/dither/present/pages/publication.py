@@ -1,8 +1,7 @@
-"""One page about a publication: what is promised, every table, its errors, and charts of them.
+"""The page about a publication: its guarantee, every table with errors, and charts.
 
-Everything on it is computed from what was released. Long tables are shown by their first rows.
-
-Treemaps: regions as boxes whose areas are their counts and whose colors are their relative errors.
+Everything on it is computed from released numbers. Of long tables the first rows are shown. Nested levels have
+treemaps, in which the area of a box is a region's count and its color the relative error.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ CLASSES = (
     (0.30, "up to 30 %", "#f2b366"),
     (float("inf"), "more", "#dd7d63"),
 )
-"""Relative errors: the highest one of each class, how it is called, and its color."""
+"""Classes of relative errors: the highest error, the label and the color of each."""
 _WIDTH, _HEIGHT, _LEGEND = 760, 330, 26
 _SIGN, _LINE = 6.6, 15
 """The width of a sign and the height of a line of a label."""
@@ -97,8 +96,8 @@ def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequ
     """Render regions of positive size as an SVG treemap, colored by relative error, with a legend.
 
     ``labels``, ``sizes`` and ``relative_errors`` have one entry per region; areas are proportional to sizes, and
-    regions of no or negative size are left out. A label is written where it fits into its box. ``title`` is read by
-    screen readers.
+    regions without a positive size are omitted. A label is shown if it fits into its box. ``title`` is for screen
+    readers.
 
     >>> picture = treemap(["north", "a<b"], [30.0, 10.0], [0.02, 0.2], "regions")
     >>> picture.count("<title>"), "a&lt;b" in picture
@@ -178,8 +177,8 @@ def _promises(publication: Publication) -> str:
     rows = [
         (
             "value ± error",
-            "Unbiased estimates. Each interval holds the exact count of the rows that count with 95 % probability, and "
-            "so do the intervals of sums of cells. Estimates may be negative or not whole. Tables agree: each is a "
+            "Unbiased estimates. Each interval contains the exact count of the counted rows with 95 % probability; "
+            "the intervals of sums of cells do, too. Estimates may be negative or not whole. Tables agree: each is a "
             "margin of finer ones.",
         )
     ]
@@ -187,19 +186,22 @@ def _promises(publication: Publication) -> str:
         rows += [
             (
                 "whole",
-                "Whole counts, none negative. Every table is a margin of one object, and children add up to their "
-                "parents. They have no intervals of their own: what is never negative is biased near zero, and they "
+                "Whole counts, none negative. Every table is a margin of one set of counts, and children add up to "
+                "their parents. They have no intervals: counts that are never negative are biased near zero, and they "
                 "may differ from the values by more than the ±.",
             ),
-            ("records", "One row for each person of the whole counts: grouped by any table, they give exactly it."),
+            (
+                "records",
+                "Rows with exactly the whole counts: grouping them by the columns of a table gives that table.",
+            ),
         ]
     public = [_name(publication, levels) for levels in publication.totals.tables]
     if public:
         rows.append(
             (
                 "public totals",
-                f"{', '.join(public)}: numbers of the plan that were public before. They are met exactly, have no "
-                "error, and nothing was spent on them.",
+                f"{', '.join(public)}: numbers that were public already, as the plan states. They are met exactly, "
+                "have no error, and cost nothing.",
             )
         )
     return sheet.facts(rows)
@@ -212,7 +214,7 @@ def _cost(publication: Publication) -> str:
     if publication.remaining is not None:
         facts.append(("left of the budget", publication.remaining))
     if publication.clipped_share is not None:
-        facts.append(("left out by the limit on a person's rows", publication.clipped_share))
+        facts.append(("excluded by the limit on a person's rows", publication.clipped_share))
     facts += [("note", note) for note in publication.notes]
     if publication.receipt:
         facts.append(("receipt", publication.receipt))
@@ -241,19 +243,18 @@ def _errors(publication: Publication, tables: Sequence[Levels]) -> str:
 
 
 def _beside(publication: Publication) -> str:
-    """Describe what the limit on a person's rows leaves out, which no ± includes."""
+    """Return a sentence on what the limit on a person's rows excludes, which no ± includes; empty without a limit."""
     if publication.max_rows is None:
         return ""
     if publication.clipped_share is None:
-        return " What the limit on a person's rows leaves out is not in them, and is not known."
-    return f" Not in them: {publication.clipped_share}."
+        return " They do not include what the limit on a person's rows excludes, which is not known."
+    return f" They do not include that {publication.clipped_share}."
 
 
 def _mean_error(publication: Publication, levels: Levels) -> float:
     """Return the root mean square of the half-widths of a table's intervals."""
     estimates = publication.estimates
-    shares = estimates.residuals.mean_variances(levels, estimates.variances)
-    variance = float(shares @ np.array([*estimates.variances.values()])) if len(shares) else 0.0
+    variance = estimates.residuals.mean_variance(levels, estimates.variances)
     return normal_quantile(_CONFIDENCE) * estimates.unit * math.sqrt(variance)
 
 
@@ -354,21 +355,21 @@ def _not_promised(publication: Publication) -> list[str]:
     """Return statements that correct likely misunderstandings of a publication."""
     result = [
         "A single value may be off by more than its ±: about one in twenty is.",
-        "Domains, bins and lookups are taken to be public. If they were read off the data, the promise does not cover "
-        "what they give away.",
-        "Rows of one person count up to a limit. What the limit leaves out is not in the ±"
+        "Domains, bins and lookups are assumed to be public. If they were taken from the data, the guarantee does not "
+        "cover what they disclose.",
+        "Rows of one person count up to a limit. The ± does not include what the limit excludes"
         + ("." if publication.clipped_share is None else f": {publication.clipped_share}."),
-        "What is true of people in general is not hidden.",
+        "Facts about people in general are not hidden.",
     ]
     if publication.has_whole_counts:
         result.insert(
             1,
-            "Whole counts are for printing and for programs that want rows. For analysis use the values: sums of "
-            "whole counts over many small cells are less exact than the estimate of the sum.",
+            "Whole counts are for printing and for programs that need rows. For analysis use the values: sums of whole "
+            "counts over many small cells are less accurate than the estimate of the sum.",
         )
     return result
 
 
 def _more(size: int, limit: int, what: str) -> str:
-    """Say that only the first ``limit`` of ``size`` things are shown; empty if all are."""
+    """Return a sentence that only the first ``limit`` of ``size`` rows or tables are shown; empty if all are."""
     return f" The first {limit} of {size:,} {what}." if size > limit else ""

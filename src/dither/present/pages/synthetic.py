@@ -1,7 +1,6 @@
-"""One page about synthetic records: what they promise, and how close they are to what was released.
+"""The page about synthetic records: their guarantee, and how close they are to the released tables.
 
-Everything on it is computed from what was released: the noisy tables, and the records. It compares no record with a
-private row.
+Everything on it is computed from the noisy tables and the records. No record is compared with a private row.
 """
 
 from __future__ import annotations
@@ -20,20 +19,19 @@ MAX_TABLES = 100
 MAX_CHARTS = 40
 _FEW_KEYS = 16
 _HALF_WIDTH = 1.959964
-"""Half the width of an interval of 95 %, in deviations of a normal law."""
+"""The half-width of a 95 % interval of the normal law, in standard deviations."""
 
 _NOT_PROMISED = (
     "Relations that no measured table shows are not in the records: columns that were never measured together are "
-    "related only through others.",
-    "Records are no more precise than the measured tables: an analysis of them should add the noise to its errors.",
-    "No record is a person. A record may be like a person by chance, as any made-up one may.",
+    "related only through other columns.",
+    "Records are no more accurate than the measured tables: an analysis of them should add the noise to its errors.",
+    "No record is a person. A record may resemble a person by coincidence, as any invented one may.",
 )
 _CLOSENESS = (
-    "Each measured table was released with noise; ± is the error of one of its cells, at 95 %. “Records” says which "
-    "part of all records would have to be changed to give the released counts; “noise”, how large that part is "
-    "expected to be for exact counts, since released ones are off by their noise. Where the first is not much larger "
-    "than the second, the records are as close as what was released can say; where it is smaller, they follow some of "
-    "the noise."
+    "Each measured table was released with noise; ± is the error of one of its cells, at 95 %. “Records” is the share "
+    "of all records that would have to be changed to give the released counts; “noise” is the share expected for exact "
+    "counts, since the released ones are noisy. If the first is not much larger than the second, the records are as "
+    "close as the released tables can show; if it is smaller, they follow some of the noise."
 )
 
 

@@ -34,7 +34,7 @@ _UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 
 def overview(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the cards with gaps and budgets, those that are not in force, and the tasks that wait for a steward."""
+    """Show the start page of stewards: cards with their gaps and budgets, refused cards, and pending tasks."""
     service, who, datasets = visit.service, visit.who, []
     for summary in service.tables.list(who):
         shown = service.tables.card(who, summary.name)
@@ -70,7 +70,7 @@ def sign_off(visit: Visit) -> dict[str, Any]:
     card = visit.service.tables.sign_off(visit.who, file, reason=visit.text("reason", 500))
     if len(card.signed_by) < card.needed:
         return {"notice": f"{file} is signed off. A second steward has to sign it off, too."}
-    return {"notice": f"{file} is signed off. It counts when the server is started again."}
+    return {"notice": f"{file} is signed off. It takes effect when the server is restarted."}
 
 
 def dataset(visit: Visit) -> Response:
@@ -86,7 +86,7 @@ def dataset(visit: Visit) -> Response:
 
 
 def account_words(account: Account) -> dict[str, str]:
-    """Return an account as texts for a template; of people only the limit, since what each has spent is private."""
+    """Return an account as texts for a template; of people's accounts only the limit, since spending is private."""
     if account.kind == "people":
         return {"whose": "each person", "limit": str(account.limit), "spent": "private", "left": "private"}
     whose = f"analyst {account.name}" if account.kind == "analyst" else "the whole table"
@@ -137,7 +137,7 @@ def change_people(visit: Visit) -> dict[str, Any]:
             return {"link": _link(visit, name, users.invite(who, name))}
         case "end-all":
             users.end_all(who)
-            notice = "Everybody else is signed out, all tokens are revoked, and links that were not used are void."
+            notice = "Everybody else is signed out, all tokens are revoked, and unused links are void."
         case "grant":
             users.grant(who, name, table, limit=limit_of(visit.form), first=visit.text("first", 10) == "yes")
             notice = f"{name} may ask {table}."
@@ -227,7 +227,7 @@ def reopen(visit: Visit) -> Response:
 
 
 def _after(visit: Visit) -> int:
-    """Return the number after which a page of a list begins; 0 if it is missing or no number."""
+    """Return the query parameter ``after``, the id after which a page of a list begins; 0 if it is not a number."""
     text = visit.asked("after", "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
 
@@ -250,7 +250,7 @@ def details_of_entry(entry: ChainEntry) -> str:
 
 def ledgers(visit: Visit) -> Response:
     """Show the tables whose ledgers can be read; refused without that permission."""
-    visit.service.budgets.changes(visit.who)  # refuses whoever may not look at ledgers
+    visit.service.budgets.changes(visit.who)  # raises Forbidden for roles that may not read ledgers
     return visit.page("ledgers.html", tables=visit.service.tables.list(visit.who))
 
 

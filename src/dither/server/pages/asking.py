@@ -17,7 +17,7 @@ from dither.present.drawing import svg
 from dither.present.pages.answer import answer_table, guaranteed, not_guaranteed
 from dither.server.errors import ErrorDocument, NotFound, problem_of
 from dither.server.pages import forms
-from dither.server.pages.forms import DEFAULT_EPSILON, AskedOptions, asked_options, budget_meter, texts_of
+from dither.server.pages.forms import DEFAULT_EPSILON, QuestionFields, budget_meter, question_fields, texts_of
 from dither.server.pages.render import Visit, download, fragment, get, post
 from dither.server.questions import AnswerRecord
 from dither.server.tables import TableCard, TableSummary
@@ -43,7 +43,7 @@ TITLES = {
 
 
 def tables(visit: Visit) -> Response:
-    """Show the tables that the principal may know of."""
+    """Show the list of tables that the principal may see."""
     return visit.page("tables.html", tables=visit.service.tables.list(visit.who), steward=visit.may("tables.gaps"))
 
 
@@ -117,17 +117,17 @@ def _chosen(names: Sequence[str], wanted: str) -> str:
 def ask(visit: Visit) -> Response:
     """Show the SQL editor with a question, at first an example, and its cost."""
     by, epsilon = visit.asked("by", "epsilon", 10), visit.asked("epsilon", DEFAULT_EPSILON, 40)
-    return _ask_page(visit, visit.asked("table"), visit.asked("sql"), AskedOptions(by, epsilon, visit.asked("error")))
+    return _ask_page(visit, visit.asked("table"), visit.asked("sql"), QuestionFields(by, epsilon, visit.asked("error")))
 
 
 def _ask_page(
-    visit: Visit, wanted: str, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
+    visit: Visit, wanted: str, sql: str, options: QuestionFields, problem: ErrorDocument | None = None
 ) -> Response:
     """Show the SQL editor with a question and its cost, or the problem with it.
 
-    ``wanted`` is the name of the table to ask, of which another is taken if it may not be asked; ``sql`` is the
-    question (empty: an example) and ``options`` are those of its form. The field ``once`` is a random text that makes a
-    question sent twice by one page the same request.
+    ``wanted`` is the name of the table (empty: the first one that may be queried), ``sql`` the question (empty: an
+    example) and ``options`` the fields of its form. The template's ``once`` is a random text that identifies the page,
+    so that a question which it sends twice is one request.
     """
     askable = _askable(visit)
     name = _chosen([item.name for item in askable], wanted)
@@ -147,13 +147,13 @@ def _ask_page(
 
 
 def _explained(
-    visit: Visit, shown: TableCard, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
+    visit: Visit, shown: TableCard, sql: str, options: QuestionFields, problem: ErrorDocument | None = None
 ) -> dict[str, Any]:
     """Return the template variables for the cost of a question, or for why it cannot be asked.
 
-    ``shown`` is what is public about the table, ``sql`` the question with its ``options``. With a ``problem`` known
-    before, nothing is explained, unless it is that the answer will be mostly noise, which can be confirmed. The meter
-    shows the cost as a part of what is left, in ``unit``.
+    ``shown`` is the table's public card, and ``sql`` the question with its ``options``. A ``problem`` of sending the
+    question replaces the explanation, except the refusal that the answer will be mostly noise: a note of the
+    explanation says so, and the user may confirm it. The meter shows the cost as a part of what is left, in ``unit``.
     """
     explanation, meter, unit, confirmed = None, None, "ε", "force" in options.flags
     if sql and (problem is None or not confirmed):
@@ -177,7 +177,7 @@ async def ask_form(visit: Visit) -> Response:
 
     An answer that comes within ``_WAIT_SECONDS`` is shown at once, otherwise the page of its job is.
     """
-    name, sql, options = visit.text("table", 200), visit.text("sql"), asked_options(visit.form)
+    name, sql, options = visit.text("table", 200), visit.text("sql"), question_fields(visit.form)
     problem = None
     if visit.form.get("do") == "example":
         sql = ""
@@ -201,7 +201,7 @@ async def ask_form(visit: Visit) -> Response:
 def explain_form(visit: Visit) -> Response:
     """Render the cost of a question as a fragment, for the script that updates the page."""
     shown = visit.service.tables.card(visit.who, visit.text("table", 200))
-    return fragment("_explanation.html", _explained(visit, shown, visit.text("sql"), asked_options(visit.form)))
+    return fragment("_explanation.html", _explained(visit, shown, visit.text("sql"), question_fields(visit.form)))
 
 
 # -- asking step by step --------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def guided_sent(visit: Visit) -> Response:
     try:
         about, measures, groups = shown.card.private_tables[relation], visit.texts("measure"), visit.texts("group")
         sql = forms.sql_of(relation, about, measures, groups, _conditions(form))
-        options = asked_options(form)
+        options = question_fields(form)
         options.options()
     except DitherError as error:
         return guided_page(visit, choice, form, problem_of(error))

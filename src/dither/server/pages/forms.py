@@ -1,4 +1,4 @@
-"""Forms: what people write into them as values, the guided form as SQL, and what is public about a table in words."""
+"""Parsed form fields, the SQL of the guided form, and the texts that describe a table's public card."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from dither.tables.query.operations import FUNCTIONS
 from dither.tables.sql.aggregates import AGGREGATES
 
 FLAGS = {
-    "bias": "Learn how much the limits leave out",
+    "bias": "Estimate how much the limits leave out",
     "quantile_interval": "Give medians and quantiles a ±",
-    "other": "One more row for all groups that are not shown",
-    "integer": "Counts and sums as whole numbers",
-    "force": "Ask although the answer is expected to be mostly noise",
-    "nonnegative": "Counts and sums not below 0",
-    "again": "Ask anew and pay anew, even if this was answered before",
+    "other": "Add a row for all groups that are not shown",
+    "integer": "Round counts and sums to whole numbers",
+    "force": "Ask even if the answer is expected to be mostly noise",
+    "nonnegative": "Round negative counts and sums up to 0",
+    "again": "Ask and pay again, even if this was answered before",
 }
-"""The further choices of a question: the option of a release, and the words of the form."""
+"""The checkboxes of a question's form: the option of a release, and its label."""
 DEFAULT_EPSILON = "0.1"
 
 
@@ -50,8 +50,8 @@ def texts_of(form: FormData, name: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class AskedOptions:
-    """The options of a question as texts of the form, so that it can be shown again as it was filled in."""
+class QuestionFields:
+    """The fields of a question's form as the user filled them in, so that the form can be shown again unchanged."""
 
     by: str = "epsilon"
     epsilon: str = DEFAULT_EPSILON
@@ -61,9 +61,9 @@ class AskedOptions:
     def options(self) -> dict[str, Any]:
         """Return the options by name, parsed for a release.
 
-        >>> AskedOptions(epsilon="0,5", flags=("bias",)).options()
+        >>> QuestionFields(epsilon="0,5", flags=("bias",)).options()
         {'epsilon': 0.5, 'bias': True}
-        >>> AskedOptions(by="error", error="1 %").options()
+        >>> QuestionFields(by="error", error="1 %").options()
         {'error': '1%'}
         """
         result: dict[str, Any] = dict.fromkeys(self.flags, True)
@@ -73,11 +73,11 @@ class AskedOptions:
         return {"epsilon": number(self.epsilon, "ε")} | result
 
 
-def asked_options(form: FormData) -> AskedOptions:
+def question_fields(form: FormData) -> QuestionFields:
     """Return the options that a form was sent with."""
     by = "error" if form.get("by") == "error" else "epsilon"
     flags = tuple(name for name in FLAGS if form.get(name) == "yes")
-    return AskedOptions(by, text_of(form, "epsilon", 40), text_of(form, "error", 40), flags)
+    return QuestionFields(by, text_of(form, "epsilon", 40), text_of(form, "error", 40), flags)
 
 
 def number(text: str, name: str) -> float:
@@ -164,7 +164,8 @@ def measures(table: PrivateTable) -> list[GuidedMeasure]:
 
 
 def group_columns(table: PrivateTable) -> dict[str, ColumnCard]:
-    """Return the columns to group by: those with keys, texts and booleans, except the person."""
+    """Return the columns that can be grouped by: those with public keys, text and booleans, but not the column that
+    identifies the person."""
     return {
         name: column
         for name, column in table.columns.items()
@@ -177,8 +178,8 @@ def sql_of(
 ) -> str:
     """Return the SQL for the chosen measures, groups and conditions of the guided form.
 
-    The form offers only what the card allows. Whatever is sent is checked against the card again: names are those of
-    columns, and values are written as literals of the column's type, so no text from the form becomes SQL of its own.
+    A request may hold other values than the form offers, so everything is checked against the card again: names must be
+    those of columns, and values become literals of the column's type. No text from the form can become SQL syntax.
 
     >>> columns = {"region": ColumnCard("text", keys=("north",)), "amount": ColumnCard("number", bounds=(0, 9))}
     >>> table = PrivateTable("", columns, None)
@@ -223,7 +224,7 @@ def identifier(name: str) -> str:
 
 
 def literal(text: str, type: str) -> str:
-    """Return a text from the form as an SQL literal of a column type; refuse text that is no such value.
+    """Return a text from the form as an SQL literal of a column type; refuse text that is not a value of that type.
 
     >>> literal("O'Brien", "text"), literal("1e3", "number"), literal("2026-01-31", "date"), literal("yes", "boolean")
     ("'O''Brien'", '1000', "DATE '2026-01-31'", 'TRUE')
@@ -295,7 +296,8 @@ def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) 
 
 
 def _forbids(column: ColumnCard, card: Card) -> str:
-    """Say what cannot be asked about a column, because the card states no bounds, keys or δ."""
+    """Return what cannot be asked about a column because the card states no bounds, keys or δ, in words; empty if
+    everything can."""
     result = []
     if column.type in ("integer", "number") and column.bounds is None and column.keys is None:
         result.append("SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles: it has no bounds.")
@@ -308,13 +310,13 @@ def _forbids(column: ColumnCard, card: Card) -> str:
 
 
 def contribution(card: Card) -> str:
-    """Say how much one person can contribute to an answer.
+    """Return how much one person can contribute to an answer, as a sentence.
 
     >>> contribution(Card("t", "", {"who": ColumnCard("integer")}, "who", max_groups=2, max_rows="auto"))
     'In at most 2 groups of an answer, with a privately chosen number of rows in each.'
     """
     if card.unit is None and not any(table.unit for table in card.private_tables.values()):
-        return "With one row: each row is its own person."
+        return "One row: each row is a person."
     groups = "a privately chosen number of groups of an answer"
     if card.max_groups != "auto":
         groups = f"at most {card.max_groups} group{'' if card.max_groups == 1 else 's'} of an answer"

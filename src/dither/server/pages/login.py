@@ -12,17 +12,17 @@ from dither.server.roles import ACTIONS, SCOPES, Principal, may
 
 OIDC_PATH = "/sign-in/oidc"
 _SCOPE_WORDS = {
-    "explain": "show what questions would cost",
-    "ask": "ask questions and spend",
-    "read": "read own and published answers",
-    "audit": "read ledgers and events",
+    "explain": "see the cost of questions",
+    "ask": "ask questions and spend budget",
+    "read": "read your own and published answers",
+    "audit": "read ledgers and the event log",
     "publish": "publish answers and plans",
-    "steward": "see users, change grants",
+    "steward": "list users and change grants",
 }
 
 
 def local_path(text: object) -> str:
-    """Return a path on this server to go to after signing in; the start page for any other address."""
+    """Return ``text`` if it is a path on this server, to go to after signing in; otherwise the start page ``/``."""
     path = text if isinstance(text, str) else ""
     plain = path.isascii() and path.isprintable() and "\\" not in path
     return path if plain and path.startswith("/") and not path.startswith("//") else "/"
@@ -134,7 +134,7 @@ def new_token(visit: Visit) -> dict[str, str]:
 def revoke_token(visit: Visit) -> dict[str, str]:
     """Revoke an own token."""
     visit.service.accounts.revoke_token(visit.who, visit.part("token"))
-    return {"notice": "The token is revoked: it opens nothing any more."}
+    return {"notice": "The token is revoked."}
 
 
 @submitted(account)

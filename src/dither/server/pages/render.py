@@ -1,4 +1,4 @@
-"""What every page shares: who looks at it, the token of its forms, cookies, and its template.
+"""The base of all pages: the request with its user, CSRF tokens, cookies and templates.
 
 Templates escape everything (Jinja2, autoescape). No page holds a script or a style of its own, so the policy of the
 server (:mod:`dither.server.app`) allows files of this server only; even text that got past the escaping could not run.
@@ -48,7 +48,7 @@ MAX_FIELDS = 200
 
 @dataclass(frozen=True)
 class Visit:
-    """A request for a page, with the fields of its form, which came from one of our own pages."""
+    """A request for a page with its checked form: the fields came from one of this server's own pages."""
 
     request: Request
     form: FormData
@@ -82,7 +82,7 @@ class Visit:
         return text_of(self.form, name, most)
 
     def password(self, name: str) -> str:
-        """Return a field of the form unchanged."""
+        """Return a field of the form unchanged, with its spaces; empty if it is missing."""
         value = self.form.get(name, "")
         return value if isinstance(value, str) else ""
 
@@ -138,7 +138,7 @@ def submitted(show: Callable[..., Response]) -> Callable[[Callable[[Visit], Mapp
     problem."""
 
     def decorate(handler: Callable[[Visit], Mapping[str, Any]]) -> Handler:
-        """Wrap the handler."""
+        """Return a handler that runs ``handler`` and renders ``show`` with its result or its error."""
 
         def answered(visit: Visit) -> Response:
             """Handle the form, and render its page."""
@@ -191,13 +191,13 @@ NAVIGATION: tuple[tuple[str, str, str], ...] = (
     ("/publishing", "Publish", "answers.publish"),
     ("/published", "Published", "answers.published"),
 )
-"""The pages in the bar: path, label, and the action that somebody must be allowed."""
+"""The navigation bar: path, label, and the action that a user must be allowed to see the entry."""
 
 _CHOICES = {
     "bias": "“Learn how much the limits leave out” among the choices",
     "quantile_interval": "“Give medians and quantiles a ±” among the choices",
 }
-"""The options of a release that notes name, as the page calls them."""
+"""How the page names the options of a release that notes mention."""
 
 
 def moment(at: str) -> str:
@@ -244,7 +244,7 @@ def shortened(text: str, most: int = 90) -> str:
 
 
 def glued(text: str) -> str:
-    """Replace the spaces inside an amount by no-break spaces.
+    """Return text with no-break spaces inside amounts such as ``ε = 0.5``, so that no line breaks there.
 
     >>> glued("ε = 0.5") == "ε\\xa0=\\xa00.5"
     True
@@ -253,7 +253,7 @@ def glued(text: str) -> str:
 
 
 def left_sentence(left: Remaining, own: bool = True) -> str:
-    """Say what budget is left: to the analyst who may spend it if ``own``, else about the table.
+    """Return the remaining budget as a sentence: addressed to the analyst if ``own``, else about the table.
 
     >>> from dither.guarantees import PureDP
     >>> left_sentence(Remaining("nothing")), left_sentence(Remaining(PureDP(2)), own=False)
@@ -271,7 +271,7 @@ def left_sentence(left: Remaining, own: bool = True) -> str:
 
 
 def _of_table(left: Remaining, whose: str, after: str) -> str:
-    """Say what the table has left, beginning with ``whose`` and ending with ``after``."""
+    """Return the table's remaining budget as a sentence that begins with ``whose`` and ends with ``after``."""
     if left.table == "private":
         return f"What is left is private: each person has {left.each_person} for life."
     if left.table == "no limit":

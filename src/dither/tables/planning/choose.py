@@ -615,8 +615,8 @@ def choose_sum(
 
 
 def choose_extreme(known: Known, bounds: tuple[float, float]) -> Choice:
-    """Return the limit for a minimum or maximum: where the noise relative to the counted rows is smallest, or the
-    largest limit within 5 % of that."""
+    """Return the choice for a minimum or maximum, with unchanged bounds and no correction: the largest limit for which
+    limit / counted rows is within 5 % of its smallest value, since noise in rank is in proportion to the limit."""
     limits, people = known.limits(), known.people
     share = limits / people.counted(limits)
     i = int(np.flatnonzero(share <= 1.05 * share.min())[-1])

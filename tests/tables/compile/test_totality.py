@@ -17,7 +17,7 @@ from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions as rows
 from dither.tables.engines import connect
-from dither.tables.execute.shape_answer import _kind
+from dither.tables.execute.shape_answer import _common_type
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.nodes import MAX_TEXT_BYTES
 from dither.tables.query.tree import Call, Column, Expression, Literal
@@ -42,7 +42,7 @@ def test_every_value_can_be_recorded_shown_and_exported(expression, lines, squar
     for _ in range(squared):
         expression = Call("*", (expression, expression)) if squared < 5 else Call("+", (expression, Column("n")))
     values = [evaluate.evaluate(expression, {"n": n, "x": x}) for n, x in lines]
-    answer = Answer(("y",), (_kind(values),), tuple((value,) for value in values), {}, PureDP(1))
+    answer = Answer(("y",), (_common_type(values),), tuple((value,) for value in values), {}, PureDP(1))
     again = Answer.restored(decode(encode(answer.stored())))
     assert again == answer
     assert str(again)

@@ -525,7 +525,7 @@ def histogram(
     >>> histogram("age", [0, 50, 100]).edges
     (0, 50, 100)
     """
-    call = term("bin", 0, *edges).expression
+    call = term("bin", 0, *edges).expression  # type-checked with a stand-in for the value, which checks the edges
     typed(call, _no_columns)
     assert isinstance(call, Call)
     numbers = tuple(cast(float, item.value) for item in call.args[1:] if isinstance(item, Literal))

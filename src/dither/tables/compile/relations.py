@@ -491,8 +491,8 @@ def _value(expression: Expression, find: Lookup) -> TypedSql:
 
 
 def _summands(value: Expression, find: Lookup) -> _Summands:
-    """Return how a value is added up as whole numbers: held within its bounds, or within 2^53 where whole numbers
-    have none."""
+    """Return how the values of one person are summed exactly: clamped to their bounds, or to 2^53 for integers without
+    bounds, as integers or as doubles that are split into integers. Refuse numbers without bounds."""
     typed = expressions.compile(value, find)
     number: TypedSql | None = None
     try:

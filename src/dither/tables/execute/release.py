@@ -405,7 +405,7 @@ class AskedPeople:
     def read(self) -> Any:
         """Return the keys of the people as an Arrow column, each once. This reads rows, so the ledger charges even if
         it fails."""
-        columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self.everybody]
+        columns = [self._engine.run(statements.contributors(context)).column(0) for context in self.everybody]
         self._column = columns[0]
         if len(columns) > 1:  # a person in one of the aggregations pays for all of them
             import pyarrow as pa
@@ -421,9 +421,10 @@ class AskedPeople:
 
         name = f"dither_paying_{secrets.token_hex(8)}"
         self._staged = self._engine.stage(name, pa.table({"u": self._column.filter(pa.array(kept))}))
-        paying = [statements.only_people_of(frame, self._staged) for frame in self.everybody]
+        paying = [statements.only_people_of(context, self._staged) for context in self.everybody]
         return [
-            replace(frame, tables={**frame.tables, **rows}) for frame, rows in zip(self.everybody, paying, strict=True)
+            replace(context, tables={**context.tables, **rows})
+            for context, rows in zip(self.everybody, paying, strict=True)
         ]
 
     def drop(self) -> None:

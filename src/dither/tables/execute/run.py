@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.inference import NoiseLaw, mode_probability
-from dither.tables.compile import expressions
-from dither.tables.compile import statements as bounding
+from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.estimate import (
@@ -61,21 +60,22 @@ class NoisyTable:
     """The answers that are NULL in some group because it may have no values."""
 
 
-def answers(plans: Sequence[AggregationPlan], frames: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
+def answers(plans: Sequence[AggregationPlan], contexts: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
     """Return the noisy table of each private aggregation of a question: run its statements and add the noise. The
     levels of ROLLUP or CUBE are made consistent by least squares."""
     if not any(plan.reduced for plan in plans):
-        return [answer(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
-    measured = [_measured(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
+        return [answer(plan, context, run) for plan, context in zip(plans, contexts, strict=True)]
+    measured = [_measured(plan, context, run) for plan, context in zip(plans, contexts, strict=True)]
     make_agree(plans, [noisy for _, noisy in measured])
     return [
-        answer(plan, frame, run, measured=known) for plan, frame, known in zip(plans, frames, measured, strict=True)
+        answer(plan, context, run, measured=known)
+        for plan, context, known in zip(plans, contexts, measured, strict=True)
     ]
 
 
 def answer(
     plan: AggregationPlan,
-    frame: StatementContext,
+    context: StatementContext,
     run: Run,
     confidence: float = 0.95,
     measured: tuple[list[Key], dict[Measure, NDArray[Any]]] | None = None,
@@ -85,7 +85,7 @@ def answer(
     ``run`` runs a statement. ``measured`` are the groups and noisy measures where they were computed before; None runs
     the statements for them. Errors are half-widths at this ``confidence``.
     """
-    groups, noisy = _measured(plan, frame, run) if measured is None else measured
+    groups, noisy = _measured(plan, context, run) if measured is None else measured
     result = NoisyTable(every_group(plan.keys, plan.ties) or groups, measures=noisy)
     for name in plan.query.aggregates:
         if name in plan.measures_of:
@@ -94,14 +94,16 @@ def answer(
             if of_limits is not None:
                 result.limit_errors[name] = of_limits
     shown = groups[:-1] if plan.other else groups
-    for choice, lines in _binned(plan, frame, run, plan.choices):
-        chosen = [_chosen(choice, _filled(lines.get(key, {}), choice.bins), plan, confidence) for key in shown]
+    for choice, lines in _binned(plan, context, run, plan.choices):
+        chosen = [
+            _choose_bin(choice, _counts_of_bins(lines.get(key, {}), choice.bins), plan, confidence) for key in shown
+        ]
         result.answers[choice.name] = [item.value for item in chosen]
         result.errors[choice.name] = [item.error for item in chosen]
         if choice.interval is not None and choice.aggregate.kind == "mode":
             result.probabilities[choice.name] = [item.probability for item in chosen]
-    for ranked, lines in _binned(plan, frame, run, plan.quantiles):
-        counts_of_groups = [_filled(lines.get(key, {}), ranked.bins) for key in shown]
+    for ranked, lines in _binned(plan, context, run, plan.quantiles):
+        counts_of_groups = [_counts_of_bins(lines.get(key, {}), ranked.bins) for key in shown]
         places = [choose(ranked.rank, counts) for counts in counts_of_groups]
         spans: list[dict[Any, tuple[int, int]]] | None = None
         limit = ranked.aggregate.rows_per_person
@@ -114,21 +116,21 @@ def answer(
             ]
         for name, share in ranked.shares.items():
             rounded = answer_type(plan, plan.query.aggregates[name]) == "integer"
-            values = [_middle(ranked.aggregate, place[share], rounded) for place in places]
+            values = [_middle_of_bin(ranked.aggregate, place[share], rounded) for place in places]
             result.answers[name] = values
             if spans is None:
                 public = expressions.public_interval(ranked.aggregate.value, plan.find)
                 result.errors[name] = [
-                    error if error != math.inf else _to_farther_end(value, public)
+                    error if error != math.inf else _distance_to_bounds(value, public)
                     for value, error in zip(values, quantile_errors(plan, name, noisy, len(values)), strict=True)
                 ]
             else:
                 result.errors[name] = [
-                    _farthest(ranked.aggregate, value, spans[i][share]) for i, value in enumerate(values)
+                    _half_width(ranked.aggregate, value, spans[i][share]) for i, value in enumerate(values)
                 ]
-    for count, lines in _binned(plan, frame, run, plan.counts):
+    for count, lines in _binned(plan, context, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
-        whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
+        whole = np.array([_counts_of_bins(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
         released = np.asarray(count.mechanism.release(whole.ravel()) if whole.size else whole.ravel())
         one = 1 << plan.bin_limits(count.aggregate).bits()
         rows = released if one == 1 else np.rint(released / one).astype(np.int64)
@@ -177,7 +179,7 @@ def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
 
 
 def _measured(
-    plan: AggregationPlan, frame: StatementContext, run: Run
+    plan: AggregationPlan, context: StatementContext, run: Run
 ) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
     """Return the groups to show, and for each measure its noisy numbers in their order.
 
@@ -188,32 +190,32 @@ def _measured(
     measures = list(plan.measures)
     if not measures:
         return every or [], {}
-    lines = _lines(plan, frame, run)
+    lines = _lines(plan, context, run)
     if plan.selection is None:
         assert every is not None
         nothing = (0,) * len(measures)
         return every, noisy_measures([lines.get(group, nothing) for group in every], plan.measures)
     totals = {
-        m: _held(noise.release(sum(line[measures.index(m)] for line in lines.values())))
+        m: _within_64_bits(noise.release(sum(line[measures.index(m)] for line in lines.values())))
         for m, noise in plan.totals.items()
     }
     keys, noisy = plan.selection.release(lines, plan.measures)
     if plan.other:
         keys = [*keys, (OTHER,) * len(plan.keys)]
         noisy = {
-            m: np.array([*values.tolist(), _held(totals[m] - sum(values.tolist()))], dtype=np.int64)
+            m: np.array([*values.tolist(), _within_64_bits(totals[m] - sum(values.tolist()))], dtype=np.int64)
             for m, values in noisy.items()
         }
     return keys, noisy
 
 
-def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
+def _lines(plan: AggregationPlan, context: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
     """Return the exact measures of each group with rows, in the order of the plan. With private keys, groups that are
     missing from the first statement, which counts people, are ignored: they could not be selected."""
     places = len(plan.keys)
     columns: dict[Measure, dict[Key, int]] = {}
     groups: dict[Key, None] = {}
-    for statement, measures in bounding.of_measures(frame, list(plan.measures)):
+    for statement, measures in statements.of_measures(context, list(plan.measures)):
         lines = {_group(plan, line): line[places:] for line in run(statement)}
         if len(measures) == len(plan.measures):
             return lines
@@ -223,14 +225,14 @@ def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key
     return {key: tuple(columns[measure].get(key, 0) for measure in plan.measures) for key in groups}
 
 
-def _held(value: int) -> int:
+def _within_64_bits(value: int) -> int:
     """Return a number clamped to 64 bits, as noisy numbers are stored: noise can be larger."""
     return min(max(int(value), -_LARGEST - 1), _LARGEST)
 
 
 def _binned(
     plan: AggregationPlan,
-    frame: StatementContext,
+    context: StatementContext,
     run: Run,
     items: tuple[BinChoice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
@@ -238,7 +240,7 @@ def _binned(
     group; items with the same bins share one statement."""
     counts_of: dict[int, dict[Key, Bins]] = {}
     for item in items:
-        statement = bounding.bins_of(frame, item.aggregate)  # which is built once
+        statement = statements.bins_of(context, item.aggregate)  # the context builds it once and keeps it
         if id(statement) not in counts_of:
             # there are thousands of lines for each group, so that little is done for each
             places, lines = len(plan.keys), run(statement)
@@ -252,7 +254,7 @@ def _binned(
         yield item, counts_of[id(statement)]
 
 
-def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
+def _counts_of_bins(counts: Bins, bins: int) -> NDArray[np.int64]:
     """Return the counts of a group as an array over all bins, 0 where ``counts`` has none."""
     result = np.zeros(bins, dtype=np.int64)
     result[list(counts)] = list(counts.values())
@@ -260,7 +262,7 @@ def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _BinAnswer:
     """The value chosen for one group, its ± and, for a mode, the probability that it is the most common; None where
     they were not measured."""
 
@@ -269,7 +271,7 @@ class _Chosen:
     probability: float | None = None
 
 
-def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
+def _choose_bin(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _BinAnswer:
     """Return the mode, minimum or maximum of one group, chosen privately by the exponential mechanism from the exact
     counts ``filled`` of its bins.
 
@@ -281,25 +283,25 @@ def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan,
         assert aggregate.keys is not None
         place = int(choice.mechanism.select_index(filled))
         if noise is None:
-            return _Chosen(aggregate.keys[place])
+            return _BinAnswer(aggregate.keys[place])
         noisy = np.asarray(noise.release(filled)).astype(np.float64)
         rate = choice.mechanism.epsilon / float(choice.mechanism.sensitivity)
         probability = mode_probability(place, noisy, NoiseLaw.of(noise, integer=True), rate)
-        return _Chosen(aggregate.keys[place], probability=probability)
+        return _BinAnswer(aggregate.keys[place], probability=probability)
     up_to = np.cumsum(filled)
     inside = inside_rank(plan, choice)
     target = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
     misses = np.maximum(0, np.maximum(up_to - filled - target, target - up_to))
     place = int(choice.mechanism.select_index(-misses))
-    value = _middle(aggregate, place, answer_type(plan, aggregate) == "integer")
+    value = _middle_of_bin(aggregate, place, answer_type(plan, aggregate) == "integer")
     if noise is None:
-        return _Chosen(value)
-    return _Chosen(
-        value, _farthest(aggregate, value, extreme_interval(aggregate.kind, place, filled, noise, confidence))
+        return _BinAnswer(value)
+    return _BinAnswer(
+        value, _half_width(aggregate, value, extreme_interval(aggregate.kind, place, filled, noise, confidence))
     )
 
 
-def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
+def _half_width(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
     """Return the ± of a value that lies in the bins ``span[0]`` to ``span[1] - 1``: its larger distance to their two
     ends."""
     assert aggregate.edges is not None
@@ -309,12 +311,12 @@ def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> floa
     return float(max(value - low, high - value, 0.0))
 
 
-def _to_farther_end(value: float, public: tuple[float, float] | None) -> float | None:
+def _distance_to_bounds(value: float, public: tuple[float, float] | None) -> float | None:
     """Return the distance from a value to the farther public bound; None without public bounds."""
     return None if public is None else float(max(value - public[0], public[1] - value))
 
 
-def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
+def _middle_of_bin(aggregate: Aggregate, place: int, whole: bool) -> float:
     """Return the middle of bin number ``place``, rounded if ``whole``; for a bin of one whole number that number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
@@ -322,9 +324,9 @@ def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
     return round(middle) if whole else float(middle)
 
 
-def rehearse(plan: AggregationPlan, frame: StatementContext, engine: Any) -> None:
+def rehearse(plan: AggregationPlan, context: StatementContext, engine: Any) -> None:
     """Run every statement of a plan on empty tables made from the card, so that statements that the engine cannot
     compile are refused before the charge. Nothing here depends on the data."""
-    for statement in statements_of(plan, frame):
+    for statement in statements_of(plan, context):
         empty = {name: engine.empty_of(name or plan.card.name) for name in statement.sources}
         engine.rehearse(statement.on(empty))

@@ -111,13 +111,13 @@ def replicates(
             answers, _, _ = corrected(plan, name, possible, _VALUE_ONLY)
             values = np.array([math.nan if item is None else item for item in answers]).reshape(count, size)
             if name in plan.corrections:
-                values = values + _of_limits(plan, name, known, count, size)
+                values = values + _simulated_limit_errors(plan, name, known, count, size)
             tables[name] = values
         result.append(tables)
     return result
 
 
-def _of_limits(
+def _simulated_limit_errors(
     plan: AggregationPlan, name: str, known: Mapping[Measure, NDArray[Any]], count: int, size: int
 ) -> NDArray[np.float64]:
     """Return simulated errors of an aggregate by limits and bounds: ``count`` rows of ``size`` groups, normal with the
@@ -304,13 +304,13 @@ def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
         ((_NUMBER,) if several else ()) + tuple(names.values()),
         ("integer", *kinds) if several else tuple(kinds),
         tuple(rows),
-        _below_one_another(names, tables, [table.errors for table in tables]),
-        _below_one_another(names, tables, [table.probabilities for table in tables]),
+        _stacked(names, tables, [table.errors for table in tables]),
+        _stacked(names, tables, [table.probabilities for table in tables]),
         Note("failed_sql", {"column": _NUMBER if several else None}),
     )
 
 
-def _below_one_another(
+def _stacked(
     names: Mapping[tuple[str, Type], str],
     tables: Sequence[NoisyColumns],
     known: Sequence[Mapping[str, Sequence[float | None]]],
@@ -422,7 +422,7 @@ def shape_answer(
         name for name, item in plan.query.aggregates.items() if item.kind not in SIMPLE and types[name] == "number"
     }
     kinds = tuple(
-        _held_by(
+        _column_type(
             types.get(column.name) if isinstance(column, Column) and column.name not in by_law else None,
             [row[j] for row in lines_shown],
         )
@@ -557,7 +557,8 @@ def _unprocessed_answer(
         rows = item.rows(item.noisy.answers, options)
         declared = _types(item.plan, item.context, options.integer)
         types = {
-            name: _held_by(kind, [row[place] for row in rows]) for place, (name, kind) in enumerate(declared.items())
+            name: _column_type(kind, [row[place] for row in rows])
+            for place, (name, kind) in enumerate(declared.items())
         }
         tables.append(NoisyColumns(types, rows, item.noisy.errors, item.noisy.probabilities))
     result = unprocessed(tables)
@@ -708,15 +709,15 @@ def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
     return evaluate.representable(round(result)) if options.integer else result
 
 
-def _held_by(declared: Type | None, values: list[Any]) -> Type:
+def _column_type(declared: Type | None, values: list[Any]) -> Type:
     """Return the type of a column's values: the declared one, but "number" where an integer exceeded 64 bits and became
     a float; for None the common type of the values."""
     if declared is None:
-        return _kind(values)
+        return _common_type(values)
     return "number" if declared == "integer" and any(isinstance(value, float) for value in values) else declared
 
 
-def _kind(values: list[Any]) -> Type:
+def _common_type(values: list[Any]) -> Type:
     """Return the common type of values other than NULL: "number" for integers and floats together, "text" for other
     mixtures."""
     kinds: dict[type, Type] = {

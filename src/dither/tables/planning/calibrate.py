@@ -283,7 +283,8 @@ def _by_profile(
 
 
 def _without_bounds(query: Query, profiled: ProfiledRows) -> Query:
-    """Return the question without the bounds that the profile will choose."""
+    """Return the question with bounds None instead of "auto" for the aggregates whose bounds the profile will choose,
+    so that these are not chosen privately."""
     bounded: dict[str, Aggregate] = {
         name: replace(item, bounds=None) if name in profiled.to_bound else item
         for name, item in query.aggregates.items()
@@ -605,7 +606,8 @@ def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[floa
 
 
 def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionPlan) -> QuestionPlan:
-    """Return the plan; refuse a wanted error so small that exact whole numbers would be shown with 95 % confidence."""
+    """Return the plan unchanged; refuse a wanted error so small that rounded counts would be exact with a probability
+    of 95 %: one that is 0, or below 1 for counts. The error's advice is what the plan ``affordable`` reaches."""
     parts = planned.parts
     kinds = {part.query.aggregates[name].kind for part in parts for name in part.measures_of}
     counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}

@@ -283,7 +283,8 @@ def _moments(
 
 
 def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> ValuePair:
-    """Return the pair of values of an aggregate of two, in the same order for both orders of its arguments."""
+    """Return the pair of values, with bounds and grids, that an aggregate of two values needs. It is the same for both
+    orders of its arguments, so that CORR(x, y) and CORR(y, x) share one measurement."""
     assert aggregate.other is not None
     sides = [
         (item.value, *_bounds(name, item, find))

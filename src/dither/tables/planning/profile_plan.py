@@ -124,7 +124,8 @@ class TablePlan:
 
     @property
     def first(self) -> tuple[Kind, ...]:
-        """The parts that are measured before all else."""
+        """The kinds of parts that are measured first: people by their number of rows, and their total; the total alone
+        where every row is a person."""
         return FIRST if self.unit is not None else ("total",)
 
 
@@ -151,7 +152,7 @@ class ProfilePlan:
 
     @property
     def parts(self) -> Iterator[Part]:
-        """All parts, those of the first look first."""
+        """All parts of the profile, those that are measured first (:attr:`TablePlan.first`) before the others."""
         for table in self.tables:
             yield from (Part(table.name, "", kind) for kind in table.first)
         for table in self.tables:

@@ -122,17 +122,16 @@ def intervals(
     confidence: float = 0.95,
     cluster: float | None = None,
 ) -> dict[Fraction, tuple[int, int]]:
-    """Return an interval of bins (first, end not included) for each quantile, from a noisy histogram of cells around
-    the bins that were selected.
+    """Return a confidence interval of bins (first, end not included) for each quantile, from a noisy histogram.
 
-    The cells get wider with their distance from the bins selected, and one value is in one cell. The
-    noisy number of values below an edge less the share of all of them, ``F - q n``, is a sum of noisy counts, whose
-    error is known. Edges are tried from the lowest on, as long as the quantile is beyond each of them for sure; the
-    last of these is the lower limit. To be wrong, the test of one edge has to fail, that next above the quantile: which
-    it does with half of ``1 - confidence``. The upper limit likewise, from above.
+    The histogram has cells around the selected bins ``places``, wider at larger distances. For an edge with F of the n
+    values below it, F - q n is a linear combination of the noisy counts, whose error is known. Edges are tested from
+    the lowest up, as long as F - q n is below 0 beyond its error, so that the quantile q is above the edge; the last
+    one is the lower limit. It is wrong only if the test of the first edge above the quantile fails, which has
+    probability (1 - ``confidence``) / 2. The upper limit is found in the same way from above.
 
-    With ``cluster`` they are for the population that the values were drawn from: ``F - q n`` then has a sampling error
-    too, of a variance of at most ``cluster q (1 - q) n`` where one person adds at most ``cluster`` to n
+    With ``cluster``, the largest number that one person adds to n, the intervals are for the population from which the
+    values were drawn: F - q n then has a sampling error of variance at most cluster q (1 - q) n as well
     (:mod:`dither.inference.population`).
     """
     edges = _edges_around(places.values(), len(counts))
@@ -155,12 +154,12 @@ def intervals(
 def extreme_interval(
     kind: str, place: int, counts: Counts, mechanism: Laplace, confidence: float = 0.95
 ) -> tuple[int, int]:
-    """Return an interval of bins (first, end not included) for the largest ("max") or smallest ("min") value.
+    """Return a confidence interval of bins (first, end not included) for the largest ("max") or smallest ("min") value.
 
-    One value may be at the very bound, and nobody could tell: so the bound is one of the limits. For the other, edges
-    are tried from the far end on, as long as there are values beyond each of them for sure, by the noisy histogram of
-    :func:`intervals`. To be wrong, the test of one edge has to fail, the first with nothing beyond it, which it does
-    with ``1 - confidence``.
+    For a maximum the upper limit is the last bin, since noise can hide a single value there. For the lower limit a
+    noisy histogram of cells around the chosen bin ``place`` is released, and edges are tested from the lowest up, as
+    long as the noisy number of values above an edge shows that there are some. The limit is wrong only if the test of
+    the first edge without values above it fails, which has probability 1 - ``confidence``.
     """
     if kind == "min":
         low, high = extreme_interval("max", len(counts) - 1 - place, counts[::-1], mechanism, confidence)

@@ -80,7 +80,8 @@ def values_to_sketch(
 
 
 def _value_of(query: Query, sketched: str) -> Expression | None:
-    """Return the value that something chosen privately is the sketch of; None where it is no sketch."""
+    """Return the expression whose values a private choice sketches, given the name of the choice (such as "values of
+    spend", the first value of that aggregate); None for a choice that is no sketch."""
     if not sketched.startswith(VALUES_OF):
         return None
     name = sketched.removeprefix(VALUES_OF)

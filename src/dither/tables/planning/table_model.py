@@ -495,8 +495,12 @@ class Values:
 
     def uncertainty(self, function: Callable[[Floats], Floats], hidden: bool = True) -> Floats:
         """Return the standard deviation of the mean of each function of the value (``function`` gives a line of results
-        for each), by the noise in the shares, by hidden values (unless ``hidden`` is False), and by where values lie in
-        their bins."""
+        for each).
+
+        Variances of three causes add up: sum f(point)^2 * variance of its share, for the noise of the profile; the
+        mean square of the change by values that the noise may hide (unless ``hidden`` is False), times
+        ``_CAUTION^2``; and ``_IN_BIN^2`` times the squared difference of f between the ends of each bin.
+        """
         at_points = function(self.points)
         variance = at_points**2 @ self.deviations**2
         for possible, likely in self.hidden if hidden else ():
@@ -725,11 +729,15 @@ class Values:
         return result._only(some)
 
     def of_subset(self, share: float) -> Values:
-        """Return the values of some rows, ``share`` of all, which were chosen by something that may go with this value:
-        they may be like all others, or the largest, or the smallest of all."""
+        """Return the distribution of the values in a ``share`` of the rows that a condition on another column selects.
+
+        The two columns may be correlated, so three cases are possible, with the probabilities of
+        :data:`_ALIKE_OR_EXTREME`: the values are those of all rows, the smallest of all, or the largest.
+        """
         order = np.argsort(self.points)
 
         def first(places: NDArray[np.intp]) -> Floats:
+            """Return the distribution of the first ``share`` of the values, taken in the order of these points."""
             held = np.cumsum(self.shares[places])
             taken = np.clip(share - (held - self.shares[places]), 0, self.shares[places]) / share
             result = np.empty_like(taken)

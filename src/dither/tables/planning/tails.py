@@ -141,8 +141,8 @@ def outcome(
     limits: Limits,
     confidence: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return the lower limit of each group, and how far above the truth may be; None where nothing bounds a person's
-    rows."""
+    """Return the answer of each group, its largest lower limit over all truncation levels, and the distance to the
+    upper limit at the largest level; None in place of the distance if a person's rows are not bounded."""
     units = [part.unit(limits) for part in parts]
     values = [np.asarray(noisy[part], dtype=np.float64) / unit for part, unit in zip(parts, units, strict=True)]
     held = [_one_sided(noises[part], unit, len(parts), confidence) for part, unit in zip(parts, units, strict=True)]

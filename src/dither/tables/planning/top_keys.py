@@ -283,7 +283,8 @@ def _threshold(noise: Noise, bits: int, norm: int, delta: Fraction) -> int:
     size = 1 << bits
 
     def is_rare(threshold: int) -> bool:
-        """Return whether this threshold keeps the bound."""
+        """Return whether S^p f(x) / x^p <= delta for every weight x up to S, at this threshold: f is bounded by its
+        value at the upper end of each interval between powers of two, and x by the lower end."""
         ends = [(1 << i, min(2 << i, size)) for i in range(bits)] or [(1, 1)]
         return all(
             noise.integer_tail(upper, threshold, precision) * Fraction(size, lower) ** norm <= delta

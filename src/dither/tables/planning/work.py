@@ -188,7 +188,8 @@ def _rows_and_work(source: Source, card: Card) -> tuple[_Polynomial | None, _Pol
 
 
 def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polynomial]:
-    """Return rows and work of a join on the person, as :func:`_rows_and_work` does."""
+    """Return the most rows of a person after a join on the person and the units of work for it, both as polynomials of
+    the limit (:func:`_rows_and_work`): r rows of one side meet s rows of the other in r s combinations."""
     (left, left_work), (right, right_work) = (_rows_and_work(item, card) for item in (source.left, source.right))
     work, filters = _add(left_work, right_work), source.kind in ("semi", "anti")
     if left is None or right is None:  # of which the other one has one row, or is looked up

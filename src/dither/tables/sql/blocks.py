@@ -272,8 +272,8 @@ class PrivateBlock:
             return refusal
 
     def _own_shape(self) -> Shape:
-        """Return the columns, HAVING, ORDER BY and LIMIT of the block as expressions on the noisy table; raise where
-        one is not dither's."""
+        """Return the columns, HAVING, ORDER BY and LIMIT of the block as expressions on the noisy table; refuse
+        operations that the table of operations does not have."""
         shown = {
             name: typed(self._on_answer(item.this), self._type)[0]
             for name, item in zip(self._names, self._items, strict=True)

@@ -60,7 +60,7 @@ def add_people(folder: str) -> dict[str, str]:
     from dither.server.roles import Principal
     from dither.server.service import Service
 
-    service = Service.start(Config(folder=folder))
+    service = Service.start(Config(folder=folder, warm=False))  # nothing is asked here, so no worker is started
     try:
         steward, tokens = Principal("setup", frozenset({"steward"})), {}
         for name, share in SHARES.items():

@@ -15,7 +15,7 @@ import pytest
 
 from dither.randomness import Exponential, Gumbel, HeavyTail, Normal, Staircase, truncated_tail
 from dither.randomness.discrete import DiscreteLaplace
-from dither.randomness.laws import LOW
+from dither.randomness.laws import LOW, _series
 from support import PRECISION, each, real, tail_of
 
 LAWS = [
@@ -140,6 +140,12 @@ def test_one_and_many_agree_within_their_bounds(law: Any) -> None:
     for item, value, error in zip(u.tolist(), z.tolist(), bounds.tolist(), strict=True):
         single, own = law.quantile_one(item)
         assert abs(single - value) <= own + error
+
+
+def test_one_series_of_the_heavy_tail_has_the_bits_of_many() -> None:
+    rng = np.random.default_rng(5)
+    x, a = rng.random(500) / 2, rng.random(500)
+    assert [_series(*pair) for pair in zip(x.tolist(), a.tolist(), strict=True)] == _series(x, a).tolist()
 
 
 @each("law", LAWS)

@@ -435,7 +435,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
         f"{'' if v['released'] is None else ' of ' + v['released']} still holds."
     ),
     "rows_chosen": lambda v: (
-        f"Each person counts for at most {counted(v['rows'], 'row')}, chosen privately with ε = {v['epsilon']:.3g}."
+        f"Each person counts for at most {counted(v['rows'], 'different value' if v.get('of') == 'values' else 'row')}, "
+        f"chosen privately with ε = {v['epsilon']:.3g}."
     ),
     "rows_chosen_later": (
         "max_rows is chosen privately with a tenth of the cost; multiply every ± by the limit that will be chosen."

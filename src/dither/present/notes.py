@@ -318,6 +318,9 @@ def _bin(values: Mapping[str, Any], beginning: str) -> str:
     return "" if width is None else f"{beginning} {two_digits(width)} wide"
 
 
+_ROWS_OR_VALUES = {"rows": "row", "values": "different value"}
+
+
 def _extreme_rank(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``extreme_rank``: how many people (or rows) lie beyond a private MIN or MAX."""
     half = _bin(values, " by more than half a bin,")
@@ -446,7 +449,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
         f"{'' if v['released'] is None else ' of ' + v['released']} still holds."
     ),
     "rows_chosen": lambda v: (
-        f"Each person counts for at most {counted(v['rows'], 'row')}, chosen privately with ε = {v['epsilon']:.3g}."
+        f"Each person counts for at most {counted(v['rows'], _ROWS_OR_VALUES[v.get('of', 'rows')])}, chosen privately "
+        f"with ε = {v['epsilon']:.3g}."
     ),
     "rows_chosen_later": (
         "max_rows is chosen privately with a tenth of the cost; multiply every ± by the limit that will be chosen."

@@ -58,6 +58,8 @@ AGGREGATES = [
     "AVG({bounded})", "AVG({boolean})", "AVG(CASE WHEN {boolean} THEN {bounded} END)", "VAR_SAMP({bounded})",
     "STDDEV({bounded})", "MIN({bounded})", "MAX({bounded})", "MEDIAN({bounded})", "QUANTILE({bounded}, 0.9)",
     "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY {bounded})", "MODE({keyed})",
+    "AVG({bounded} - {bounded})", "SUM({bounded} + {bounded})", "MAX({bounded} - {bounded})",
+    "COUNT(*) FILTER (WHERE {bounded} IS NULL)",
     "COUNT(DISTINCT {any})", "COUNT(DISTINCT {column_text})", "CORR({bounded}, {bounded})",
     "REGR_SLOPE({bounded}, {bounded})", "COVAR_SAMP({bounded}, {bounded})",
     "SUM({bounded}, contribution_bounds_per_row => (-5, 7))", "AVG({number}, contribution_bounds_per_row => (0, 1.5))",

@@ -105,6 +105,7 @@ def features(plan: QuestionPlan) -> list[str]:
         result.append("private keys" if part.selection is not None else "public keys" if part.keys else "one group")
         result += ["automatic"] if part.automatic else []
         result += ["profiled"] if part.profiled is not None else []
+        result += ["sketched"] if part.profiled is not None and part.profiled.to_sketch else []
         result += ["own limits" for item in part.query.aggregates.values() if item.rows_per_person is not None]
         result += ["top keys"] if part.top_keys is not None else []
         result += ["join"] if part.query.joins else []
@@ -134,7 +135,7 @@ def test_a_profile_lets_neighbors_tell_no_more(tmp_path):
     number = max(QUESTIONS // 4, 60) if "NEIGHBOR_QUESTIONS" in os.environ else 60
     counts = search(number, tmp_path, seeds(PARTS), of_a_table=20, with_profiles=True)
     assert counts["accepted"] > 0.5 * number, counts
-    assert {"profiled", "own limits", "public keys", "mean"} <= counts.keys()
+    assert {"profiled", "sketched", "own limits", "public keys", "mean"} <= counts.keys()
 
 
 def test_the_generator_asks_about_every_operation():

@@ -74,7 +74,7 @@ CASES = {
     "COUNT(DISTINCT who) AS n": set(),
     "MEDIAN(age) AS m": {LEAN},
     "QUANTILE(age, 0.9) AS m": {LEAN},
-    "MIN(age) AS m": {LEAN},
+    "MIN(age) AS m": set(),
     "MODE(kind) AS m": {LEAN},
     "COUNT(*) AS n, COUNT(DISTINCT who) AS p": {LOW},
     "COUNT(*) AS n, AVG(age) AS m": ALL,

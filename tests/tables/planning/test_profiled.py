@@ -203,7 +203,7 @@ def test_correlations_have_bounds_of_both_values_and_hold(table):
 def test_how_many_rows_a_condition_keeps_of_each_person_is_learned(table):
     sql = "SELECT town, COUNT(*) AS a FROM t WHERE x > 40 GROUP BY town"
     plan = planned(table, sql)
-    assert {name: float(share) for name, share in plan.automatic.items()} == {"max_rows": 0.1}
+    assert {name: float(share) for name, share in plan.automatic.items()} == {"max_rows": 0.3}
     assert plan.guarantee == PureDP(1)
     assert not planned(table, sql.replace("COUNT(*)", "AVG(x)")).automatic  # of which a limit is known well enough
     (exact,) = table.sql(sql).plan(error=60.0).parts

@@ -696,10 +696,12 @@ def _own_extremes(context: StatementContext, lines: exp.Select, extreme: Literal
 
 def bin_limits(limits: Limits, rows_per_person: int | None = None, extreme: bool = False) -> Limits:
     """Return the limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer
-    places. ``rows_per_person`` is the limit of an aggregate's own; of an ``extreme``, which has one line of a person in
-    each group, it is not needed."""
-    own = replace(limits, rows=1, rows_per_person=None) if extreme else limits.of_aggregate(rows_per_person)
-    return replace(own, norm=1, max_bits=BIN_BITS)
+    places. ``rows_per_person`` is the limit of an aggregate's own; of an ``extreme`` a person has one line in each
+    group."""
+    if extreme:
+        limits = replace(limits, rows=1)
+        rows_per_person = None if rows_per_person is None else min(rows_per_person, limits.groups)
+    return replace(limits.of_aggregate(rows_per_person), norm=1, max_bits=BIN_BITS)
 
 
 def bins_of(context: StatementContext, aggregate: Aggregate) -> Statement:
@@ -708,8 +710,7 @@ def bins_of(context: StatementContext, aggregate: Aggregate) -> Statement:
     extreme: Literal["min", "max"] | None = None
     if aggregate.kind in EXTREMES:
         extreme = "min" if aggregate.kind == "min" else "max"
-    limit = None if extreme else aggregate.rows_per_person
-    return bins(context, aggregate.value, aggregate.edges, aggregate.keys, limit, extreme)
+    return bins(context, aggregate.value, aggregate.edges, aggregate.keys, aggregate.rows_per_person, extreme)
 
 
 def key_bits(norm: int) -> int:
@@ -762,20 +763,29 @@ def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool)
 
 
 def people_by_size(
-    context: StatementContext, edges: Sequence[int], size: Literal["rows", "squares", "groups"]
+    context: StatementContext,
+    edges: Sequence[int],
+    size: Literal["rows", "squares", "groups"],
+    value: Expression | None = None,
 ) -> Statement:
     """Return the statement that counts people by ``size``: a row for each bin ``b``, with the number of people ``m0``.
 
     The size of a person is the number of rows ("rows"), the number of groups ("groups"), or the root of the sum over
-    groups of the squared number of rows ("squares"). ``edges`` are the largest sizes of the bins; the last bin has no
-    upper end.
+    groups of the squared number of rows ("squares"). With a ``value``, the groups are its values other than NULL.
+    ``edges`` are the largest sizes of the bins; the last bin has no upper end.
     """
     everywhere = context.everywhere
     rows = everywhere.source({})
     u = plain_column("u")
     number, in_all = count_rows(), count_rows()
+    names = ["u", *everywhere.names]
+    if value is not None:
+        x = plain_column("x")
+        with_value = everywhere.source({"x": expressions.key(value, context.find).node})
+        rows = select([exp.Star()], relation(with_value, "v"), where=[nodes.is_not_null(x)])
+        names.append("x")
     if size != "rows":
-        pair = [plain_column(name) for name in ["u", *everywhere.names]]
+        pair = [plain_column(name) for name in names]
         rows = select([*pair, alias(count_rows(), "n")], relation(rows, "r"), group_by=pair)
         n = plain_column("n")
         in_all = total(n)

@@ -213,8 +213,9 @@ def choose_limits(
     if rows is not None:
         total, spent = Limits(in_each, rows, norm).total, float(plan.automatic["max_rows"])
         beyond = estimate_clipped_share(people, epsilon, float(total))
-        clipped_share = _both(beyond, memberships, plan)
-        notes.append(Note("rows_chosen", {"rows": math.ceil(total), "epsilon": spent}))
+        of = "values" if distinct_value(query) is not None else "rows"
+        clipped_share = _both(beyond, memberships, plan) if of == "rows" else None
+        notes.append(Note("rows_chosen", {"rows": math.ceil(total), "epsilon": spent, "of": of}))
         if clipped_share is not None:
             notes += [beyond.note("rows", spent), undetected(epsilon)]
     if plan.automatic.get("bias"):
@@ -311,6 +312,11 @@ def _rows_limit(
 ) -> tuple[Literal[1, 2], BestLimit, NDArray[np.float64], Fraction]:
     """Return the norm, the limit on a person's rows, the noisy histogram of people it was chosen from, and its
     epsilon. With ``either_norm`` both norms are tried, and the one with the smaller error is taken."""
+    value = distinct_value(plan.query)
+    if value is not None:
+        epsilon = plan.automatic["max_rows"]
+        people = noisy_histogram(run(statements.people_by_size(context, EDGES, "groups", value)), epsilon)
+        return plan.limits.norm, BestLimit(_of_half(people), 0.0), people, epsilon
     groups = _assumed_groups(plan)
     norms: tuple[Literal[1, 2], ...] = (1, 2) if either_norm else (plan.limits.norm,)
     epsilon = plan.automatic["max_rows"] / len(norms)
@@ -321,6 +327,23 @@ def _rows_limit(
         people = noisy_histogram(lines, epsilon)
         results.append((norm, best_limit(people, epsilon, noise, groups), people, epsilon))
     return min(results, key=lambda item: item[1].error)
+
+
+def distinct_value(query: Query) -> Expression | None:
+    """Return the value whose different values a question counts; None for questions about anything else, too."""
+    values = {item.value for item in query.aggregates.values() if item.kind == "count_distinct"}
+    others = any(item.kind not in ("count_distinct", "people") for item in query.aggregates.values())
+    return None if others or len(values) != 1 else values.pop()
+
+
+def _of_half(people: NDArray[np.float64]) -> int:
+    """Return the limit on different values that half of the people are within, by a noisy histogram of them.
+
+    The noise grows with the limit, and a value is left out only if it is beyond the limit of everybody who has it: a
+    limit at which some of a person's values count in a random choice leaves few out that several people have.
+    """
+    up_to = np.cumsum(people)
+    return EDGES[int(np.argmax(up_to >= max(float(up_to[-1]) / 2, 1.0)))]
 
 
 def _normal_noise_of_one(plan: AggregationPlan) -> float:

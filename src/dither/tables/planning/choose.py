@@ -614,6 +614,13 @@ def choose_sum(
     return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
 
 
+def density_at(values: Values, at: float) -> float:
+    """Return how dense values are around a quantile, between quantiles half as far from it as the nearer end, or
+    closer."""
+    step = min(0.05, at / 2, (1 - at) / 2)
+    return 2 * step / max(float(values.quantile(at + step) - values.quantile(at - step)), 1e-12)
+
+
 def choose_quantile(
     known: Known,
     values: Values | None,
@@ -641,8 +648,7 @@ def choose_quantile(
     else:
         drift = _UNKNOWN_DRIFT * 0.4 * (1 - counted / people.rows)
     off = np.sqrt(rank**2 + uneven + drift[:, None] ** 2)
-    step = 0.05
-    density = 2 * step / max(float(values.quantile(min(at + step, 1)) - values.quantile(max(at - step, 0))), 1e-12)
+    density = density_at(values, at)
     errors = _typical(np.minimum(off, 0.5) / density)
     i = int(np.argmin(errors))
     low, high = bounds

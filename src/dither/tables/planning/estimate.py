@@ -176,17 +176,15 @@ def quantile_errors(
     The error falls off at most as 1 over the number of people, as the error in rank does. So in a group of a smaller
     noisy number (its lower limit) the ± is that of a typical group times the quotient of their numbers of people.
     Where no numbers were released, it is that of the smallest group by the profile. The forecast rests on how dense
-    values are near the quantile: errors of more than their standard deviation, or less in tails, may be any.
+    values are near the quantile: errors that reach beyond these may be any.
     """
     if not has_forecast(plan, name):
         return [None] * groups
     expected, correction, parts = plan.expected[name], plan.corrections.get(name), _sizing_parts(plan, name)
-    at = float(plan.query.aggregates[name].at)
-    most = expected.spread * min(6 * at, 6 * (1 - at), 1.0)
 
     def local(error: float) -> float:
         """Return an error; infinity where it is too large for the density near the quantile to say anything."""
-        return math.inf if error > most > 0 else error
+        return math.inf if error > expected.spread > 0 else error
 
     if not plan.query.groups:
         return [local(expected.typical)] * groups

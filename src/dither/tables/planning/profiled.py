@@ -60,6 +60,8 @@ _OF_QUANTILES = 1.6
 _GUESSES, _STEP = 200, 0.381966
 """How many examples of a value of several columns a forecast is made with; a step of the golden ratio, odd multiples of
 which order evenly spread places differently."""
+_KNOWN_RANKS = 0.7
+"""Up to which share of its distance from the nearer end errors in the rank of a quantile become errors of its value."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
@@ -415,7 +417,8 @@ def _private_shares(layers: Any, people: float) -> Floats:
 
 class GroupErrors(NamedTuple):
     """Expected total errors (95 %) in the smallest group, in one of typical size, and in the largest; about how large
-    the answer itself is in a typical one; and by how much values differ, where it is a mean or a quantile of them."""
+    the answer itself is in a typical one; and by how much values differ, where it is a mean of them, or of a quantile,
+    how far values near it reach."""
 
     smallest: float
     typical: float
@@ -528,7 +531,11 @@ def _group_errors(
         unsure = _OF_QUANTILES if item.aggregate.kind == "quantile" else 1.0
         errors.append(unsure * _IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
     answer = _answer(fixed, known.people.rows * float(np.median(ordered)))
-    spread = _values(fixed).deviation_of_values if item.aggregate.kind in ("mean", "quantile") else 0.0
+    spread = _values(fixed).deviation_of_values if item.aggregate.kind == "mean" else 0.0
+    if item.aggregate.kind == "quantile":
+        at = _held_rank(item.aggregate)
+        far = _KNOWN_RANKS * min(at, 1 - at)
+        spread = float(np.ptp(_values(fixed).quantile(np.array([at - far, at, at + far]))))
     return GroupErrors(errors[0], errors[1], errors[2], answer, spread)
 
 
@@ -628,8 +635,13 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
             (item.bounds, other.bounds), epsilon, kind,
             free=(item.free, other.free), whole=(item.whole, other.whole), noise=noise,
         )  # fmt: skip
-    at = min(max(float(item.aggregate.at), 0.005), 0.995)
+    at = _held_rank(item.aggregate)
     return choose.choose_quantile(known, item.values, item.bounds, epsilon, at, free=item.free, whole=item.whole)
+
+
+def _held_rank(aggregate: Aggregate) -> float:
+    """Return which quantile is asked for, away from both ends."""
+    return min(max(float(aggregate.at), 0.005), 0.995)
 
 
 def _with_common_bounds(choices: Mapping[str, Choice], items: Mapping[str, _Item], known: Known) -> dict[str, Choice]:

@@ -299,7 +299,7 @@ def test_a_mode_is_chosen_with_the_odds_of_its_plan():
     planned = make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
     one = 1 << planned.bin_limits(planned.choices[0].aggregate).bits()  # a row
     drawn = [
-        answering._chosen(planned.choices[0], np.array([3 * one, 2 * one]), planned, 0.95).value == "a"
+        answering._choose_bin(planned.choices[0], np.array([3 * one, 2 * one]), planned, 0.95).value == "a"
         for _ in range(20_000)
     ]  # odds e^(1 * (3 - 2)) : 1, since counts move in one direction
     low, high = stats.binom.interval(1 - 1e-9, len(drawn), math.e / (1 + math.e))
@@ -414,7 +414,7 @@ def test_an_extreme_at_the_smallest_epsilon_is_answered():
         planned = make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
         counts = np.zeros(planned.choices[0].bins, dtype=np.int64)
         counts[0] = 3
-        assert isinstance(answering._chosen(planned.choices[0], counts, planned, 0.95).value, float)
+        assert isinstance(answering._choose_bin(planned.choices[0], counts, planned, 0.95).value, float)
 
 
 @pytest.mark.parametrize(

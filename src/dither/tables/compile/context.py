@@ -125,7 +125,7 @@ class StatementContext:
         return [f"g{i}" for i in range(len(self.query.groups))]
 
     @property
-    def chosen(self) -> bool:
+    def limits_groups(self) -> bool:
         """Whether the groups of each person are limited to the first few, because some keys are not public: each group
         that a person is alone in is another key that noise could reveal."""
         return not self.every_group and self.card.unit is not None and any(keys is None for keys in self.keys)
@@ -134,15 +134,15 @@ class StatementContext:
     def numbered(self) -> list[bool]:
         """For each group, whether its private keys are replaced by numbers within the statement, as on DuckDB where
         each person's groups are limited."""
-        return [keys is None and self.dialect == "duckdb" and self.chosen for keys in self.keys]
+        return [keys is None and self.dialect == "duckdb" and self.limits_groups for keys in self.keys]
 
     @property
-    def everywhere(self) -> StatementContext:
+    def with_every_group(self) -> StatementContext:
         """The same context with all groups of every person kept."""
         return replace(self, every_group=True)
 
     @property
-    def carried(self) -> list[str]:
+    def passed_columns(self) -> list[str]:
         """The columns of groups (g0, g1, …) and of the hashes of numbered keys (h0, h1, …) that inner SELECTs pass
         on."""
         return [*self.names, *(f"h{i}" for i, yes in enumerate(self.numbered) if yes)]
@@ -333,11 +333,11 @@ class StatementContext:
         """Return the SELECT of the rows that count, and the common table expressions (name and SELECT) that it reads.
 
         ``columns`` are computed columns of each row by name, and ``where`` conditions on them. Where each person's
-        groups are limited (:attr:`chosen`), only rows in the person's groups with the smallest keyed hashes count:
-        DuckDB joins with these groups, other engines rank the groups by a window function.
+        groups are limited (:attr:`limits_groups`), only rows in the person's groups with the smallest keyed hashes
+        count: DuckDB joins with these groups, other engines rank the groups by a window function.
         """
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
-        if not self.chosen:
+        if not self.limits_groups:
             return lines, []
         if self.dialect != "duckdb":
             order = [self.keyed_hash(), *(plain_column(name) for name in self.names)]
@@ -347,9 +347,9 @@ class StatementContext:
             if self.null_people:
                 first = binary("or", first, nodes.is_null(plain_column("u")))
             return select([exp.Star()], relation(ranked, "k"), where=[first]), []
-        pair = [plain_column(name) for name in ["u", *self.carried]]
+        pair = [plain_column(name) for name in ["u", *self.passed_columns]]
         asked = exp.to_table("asked")
-        chosen = self._first(select(pair, asked, group_by=pair))
+        chosen = self._first_groups(select(pair, asked, group_by=pair))
         equal = [binary("=", plain_column(name, "a"), plain_column(name, "c")) for name in ["u", *self.names]]
         # a line has one partner at most, and lines without a person have none
         kept = join(relation(chosen, "c"), all_of(equal), "LEFT" if self.null_people else "SEMI")
@@ -378,7 +378,7 @@ class StatementContext:
         w = coalesce(plain_column("w"), integer(1 << limits.bits())) if self.null_people else plain_column("w")
         return result, tables, total(w)
 
-    def _first(self, pairs: exp.Select) -> exp.Select:
+    def _first_groups(self, pairs: exp.Select) -> exp.Select:
         """Return, on DuckDB, the groups of each person with the smallest keyed hashes, as many as the limit allows.
 
         ``pairs`` has each person's groups once. Equal hashes are ordered by the keys of the groups; the order of rows

@@ -195,7 +195,10 @@ def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
         x = case(arms, x)
     nodes.check_length(x)
     lines, before = context.counted({"x": x}, [nodes.is_not_null(plain_column("x"))])
-    groups, carried = [plain_column(name) for name in context.names], [plain_column(name) for name in context.carried]
+    groups, carried = (
+        [plain_column(name) for name in context.names],
+        [plain_column(name) for name in context.passed_columns],
+    )
     if context.card.unit is not None:
         u = plain_column("u")
         pairs = select([u, *carried, plain_column("x")], relation(lines, "l")).distinct(copy=False)
@@ -203,7 +206,7 @@ def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
         order = [context.keyed_hash("hx"), plain_column("x")]
         places = [alias(row_number(order, [u, *groups]), "place")]
         conditions = [binary("<=", plain_column("place"), integer(context.limits.rows))]
-        if groups and context.limits.exceeded and not context.chosen:
+        if groups and context.limits.exceeded and not context.limits_groups:
             places.append(alias(dense_rank([context.keyed_hash(), *groups], [u]), "group_place"))
             conditions.append(binary("<=", plain_column("group_place"), integer(context.limits.groups)))
         if context.null_people:  # each of whom has one value in one group
@@ -436,7 +439,7 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     limits, dialect = context.limits, context.dialect
     people = any(measure.kind == "people" for measure in measures)
     only_people = all(measure.kind == "people" for measure in measures)
-    by_person = not context.names or people or limits.norm == 2 or context.chosen
+    by_person = not context.names or people or limits.norm == 2 or context.limits_groups
     lines, before = context.counted(columns)
     if by_person:
         squared = {names[m.column]: m.moments for m in measures if m.moments is not None and m.moments.degree == 2}
@@ -731,7 +734,7 @@ def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool)
     groups or, for the ``norm`` 2, the root of the sum of n^2; so the weights of a person have at most the norm 1. With
     ``of_people``, n is 1 in each of the person's groups. Where every row is a person, ``m0`` is the number of rows.
     """
-    everywhere, names = context.everywhere, context.names
+    everywhere, names = context.with_every_group, context.names
     keys = [plain_column(name) for name in names]
     rows = everywhere.source({})
     if context.card.unit is None:
@@ -774,7 +777,7 @@ def people_by_size(
     groups of the squared number of rows ("squares"). With a ``value``, the groups are its values other than NULL.
     ``edges`` are the largest sizes of the bins; the last bin has no upper end.
     """
-    everywhere = context.everywhere
+    everywhere = context.with_every_group
     rows = everywhere.source({})
     u = plain_column("u")
     number, in_all = count_rows(), count_rows()
@@ -805,7 +808,7 @@ def people_by_size(
 
 def contributors(context: StatementContext) -> Statement:
     """Return the statement that lists the people with rows that the question is about, each once, as ``u``."""
-    rows = select([plain_column("u")], relation(context.everywhere.source({}, with_person=True), "r"))
+    rows = select([plain_column("u")], relation(context.with_every_group.source({}, with_person=True), "r"))
     return context.statement(rows.distinct(copy=False))
 
 

@@ -270,11 +270,6 @@ class Engine(ABC):
         return self.private(self._own)
 
     @property
-    def empty(self) -> exp.Expr:
-        """The card's own table without rows, as :meth:`empty_of` returns it."""
-        return self.empty_of(self._own)
-
-    @property
     def reads_csv(self) -> bool:
         """Whether the source is CSV, whose cells are text until a card states their types."""
         return False

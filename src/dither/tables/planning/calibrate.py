@@ -578,7 +578,11 @@ def _wanted_errors(planned: QuestionPlan, error: float | str) -> list[float]:
 
 
 def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[float]:
-    """Return the wanted error of each count and sum of one private aggregation."""
+    """Return the wanted error of each count, sum and histogram of one private aggregation.
+
+    A percentage is a share of the answer that the profile forecasts or, without one, of the card's rows divided by the
+    number of public groups (and of bins), times half of the largest absolute bound for a sum.
+    """
     names = _with_errors(planned)
     if not isinstance(error, str):
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))

@@ -252,7 +252,8 @@ def _whole(values: NDArray[Any]) -> list[int]:
 
 
 def _linear(number: Measured) -> IntervalEstimate:
-    """Return a linear combination of noisy numbers with its confidence interval, from the law of the noise."""
+    """Return a linear combination of noisy numbers with its confidence interval: from the sample of its noise where
+    that is large enough for the confidence (``resolved``), otherwise value ± error."""
     if not number.resolved:
         return IntervalEstimate(number.value, number.value - number.error, number.value + number.error)
     low, high = limits(lambda values, noises: values[0] - noises[0], (number,), -np.inf, np.inf)

@@ -676,7 +676,9 @@ def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
 
 
 def _described(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
-    """Return the card of a relation's column, with keys and period narrowed by the relation's conditions."""
+    """Return what is public about a column of a relation, given by its expression on the rows inside: as
+    :func:`~dither.tables.compile.relations.describe`, with public keys and bounds of dates narrowed by the condition
+    ``where`` of these rows."""
     column = relations.describe(expression, card, where, joins)
     facts = PublicFacts.of(expressions.lookup_of(card, joins), where)
     if not isinstance(expression, Column):

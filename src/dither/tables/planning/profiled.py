@@ -283,9 +283,11 @@ def _as_type(point: float, kind: str) -> Any:
 
 
 def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows | None:
-    """Return the rows of an aggregation by the card's profile; None without one, or for joins and other relations.
+    """Return what the card's profile says about the rows of an aggregation; None without a profile, and for joins and
+    other relations that it does not describe. ``limits_free`` says that limits on rows may be chosen.
 
-    Columns are followed through projections and one table per person; conditions keep shares of the rows.
+    Columns are traced through projections and at most one table per person to columns of the card. A condition keeps
+    the share of the rows that the profile shows or, where it shows none, an assumed one.
     """
     base = base_of(card)
     if base.profile is None:

@@ -520,8 +520,12 @@ class Values:
     def of_histogram(
         cls, histogram: NoisyHistogram, bounds: tuple[float, float] | None, whole: bool = False
     ) -> Values | None:
-        """Return the distribution of values, ``whole`` numbers or any, by a noisy histogram; None if no bin is clearly
-        above its noise."""
+        """Return the distribution of values from a noisy histogram clipped to ``bounds``; None if no bin is clearly
+        above its noise. ``whole`` says that the values are integers.
+
+        From the fullest bin outward, neighboring bins are merged into runs that clearly exceed their noise. What the
+        noise may hide beyond the last run of each side is a tail, whose possible shares are kept in ``hidden``.
+        """
         edges, weights = _within(histogram, bounds)
         if not (weights > _filled(weights, histogram.deviation)).any():
             return None

@@ -7,7 +7,7 @@ where the person has no such rows, and for COUNT 0. What the join means, and whe
 joins are read.
 
 EXISTS and IN that WHERE demands as they are (:mod:`dither.tables.sql.relations`) stay; an IN there whose query names
-columns of the row around it becomes EXISTS. INTERSECT and EXCEPT of people become IN and NOT IN. A person that an outer
+columns of the outer row becomes EXISTS. INTERSECT and EXCEPT of people become IN and NOT IN. A person that an outer
 join makes NULL is in no list and not out of it, so all of these stay in a question with such a join. A subquery of
 another form stays, too, and is refused where it is read.
 """
@@ -113,7 +113,7 @@ class _PersonJoins:
                     yield node
 
     def _as_exists(self, node: exp.In) -> None:
-        """Rewrite ``person IN (SELECT person … WHERE …)`` whose query names columns of the row around it as EXISTS;
+        """Rewrite ``person IN (SELECT person … WHERE …)`` whose query names columns of the outer row as EXISTS;
         leave other forms."""
         inner, person = self._members(node)
         if inner is None or person is None or not outer_columns(inner, inner) or not inner.args.get("where"):
@@ -176,7 +176,7 @@ class _PersonJoins:
 
     def _same_person(self, inner: exp.Select | None) -> tuple[exp.Column, exp.Column] | None:
         """Take the equality of the inner and the outer person out of a plain query's WHERE and return both columns;
-        None where the query depends on the row around it in another way."""
+        None where the query depends on the outer row in another way."""
         if inner is None or any(part and name not in _PARTS for name, part in inner.args.items()):
             return None
         where = inner.args.get("where")

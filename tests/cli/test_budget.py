@@ -101,7 +101,7 @@ def test_a_limit_is_changed_signed_and_with_a_reason(visits, dither):
         assert "bug" not in err
     code, out, err = dither("budget", visits, "--set", "epsilon=30,delta=1e-3", *SIGNED)
     assert (code, err) == (0, "")
-    assert "visits.toml say the same" in out
+    assert "visits.toml: it still has" in out
     assert dither("query", visits, COUNT, "--epsilon", "25")[0] == 2  # the card says another budget
     visits.write_text(visits.read_text(encoding="utf-8").replace("epsilon = 20", "epsilon = 30"), encoding="utf-8")
     assert "left: (ε, δ) = (4, 0.001)" in dither("query", visits, COUNT, "--epsilon", "25")[1]

@@ -369,7 +369,7 @@ def test_check_tells_the_steward_which_cells_are_no_key_and_which_people_are_cal
     assert (code, err) == (0, "")
     assert "- region: 50 of 101 cells are none of its 2 public keys: their rows are in no group. Fix: " in out
     assert "kind:" not in out
-    assert "- who: 2 rows name their person NA, - or the like, and count as one person. Fix: " in out
+    assert "- who: 2 rows have NA, - or the like as their person, and count as one person. Fix: " in out
 
 
 def test_nobody_but_the_steward_is_told_about_cells(sales, dither):

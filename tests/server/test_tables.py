@@ -45,7 +45,7 @@ def test_raising_a_limit_takes_two(own):
     assert (lower.state, lower.approved_by) == ("done", "sam")
     change = budgets.propose(sam, "second", dp.PureDP(6), reason="a new study")
     assert change.state == "pending"
-    with pytest.raises(Forbidden, match="Another steward"):
+    with pytest.raises(Forbidden, match="A second steward"):
         budgets.approve(sam, change.id)
     assert own.service.context.folder.ledger("second").left("second") == dp.PureDP(4)
     done = budgets.approve(sue, change.id)
@@ -81,7 +81,7 @@ def test_what_a_steward_proposed_is_void_when_they_are_none_any_more(own):
             budgets.approve(sam, change.id)
     later = budgets.propose(sue, "second", dp.PureDP(500), reason="before I go")
     own.service.context.store.run(schema.users.update().where(schema.users.c.name == "sue").values(active=False))
-    with pytest.raises(Conflict, match="no steward any more"):  # however the role was lost
+    with pytest.raises(Conflict, match="no longer a steward"):  # however the role was lost
         budgets.approve(sam, later.id)
     own.service.context.store.run(schema.users.update().where(schema.users.c.name == "sue").values(active=True))
     budgets.withdraw(sam, later.id)

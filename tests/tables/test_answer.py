@@ -212,7 +212,7 @@ def test_of_a_single_group_nothing_is_said():
         assert "low by" not in str(answer) + answer._repr_html_() + present.html(answer)
         assert not [name for name in answer.to_arrow().column_names if "low_by" in name]
         assert json.loads(answer.to_json())["left_out"]["n"]["share"] == 0.1
-    assert "stands beside each count" in present.html(TOTAL)
+    assert "is shown beside each count" in present.html(TOTAL)
     assert "for all groups together" in present.html(LOW)
 
 

@@ -64,7 +64,7 @@ def test_it_is_named_apart_in_every_output(samples):
     assert "n_population_error" in answer.to_arrow().column_names
     assert "± population" in answer._repr_html_()
     page = dp.present.html(answer)
-    assert "about the noise and about sampling" in page
+    assert "include noise and sampling" in page
     again = samples.sql("SELECT COUNT(*) AS n FROM t").release(epsilon=1, interval="population")
     assert again.replayed
     assert again == answer

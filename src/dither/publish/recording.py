@@ -163,7 +163,7 @@ def _packed(arrays: Sequence[Any], kind: str) -> bytes:
     """Return the numbers of all arrays, as NumPy type ``kind``, compressed by zlib with all first bytes before all
     second ones and so on: bytes of one significance are alike, and compress well together."""
     numbers = np.concatenate([np.ravel(array).astype(kind) for array in arrays])
-    planes = numbers.view(np.uint8).reshape(len(numbers), -1).T
+    planes = numbers.view(np.uint8).reshape(len(numbers), numbers.itemsize).T
     return zlib.compress(np.ascontiguousarray(planes).tobytes(), 6)
 
 

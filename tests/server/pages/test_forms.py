@@ -185,7 +185,7 @@ def test_many_keys_are_cut_and_public_tables_are_named():
     assert list(words) == ["t", "p"]
     assert words["t"][0].keys.endswith("11 and 28 more")
     assert words["p"][0].forbids == ""
-    assert contribution(card) == "With one row: each row is its own person."
+    assert contribution(card) == "One row: each row is a person."
 
 
 def test_amounts_meters_and_options():

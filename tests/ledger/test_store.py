@@ -39,6 +39,17 @@ def test_a_ledger_is_made_once_and_found_again(place: str, secret: bytes) -> Non
             assert not again.created
 
 
+def test_ledgers_of_a_process_share_the_texts_that_sqlite_of_each_would_get(tmp_path: Path) -> None:
+    with dp.ledger.open(tmp_path / "one.sqlite") as one, dp.ledger.open(tmp_path / "two.sqlite") as two:
+        for ledger in (one, two):
+            ledger.create("visits", limit=dp.PureDP(1))
+            ledger.charge("visits", dp.PureDP(0.5))
+        shared = [item for key, item in one._store._compiled.items() if two._store._compiled.get(key) is item]
+        assert len(shared) == len(one._store._compiled) >= 8
+        for item in shared:
+            assert item == store._compiled(item.statement, two._store.engine.dialect)
+
+
 def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
     with dp.ledger.open(tmp_path / "budget.sqlite") as ledger:
         ledger.create("visits", each_person=dp.PureDP(1))

@@ -24,11 +24,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -59,6 +61,28 @@ class _Compiled(NamedTuple):
     text: str
     names: list[str] | None
     fixed: dict[str, Any]
+
+
+def _compiled(statement: Statement, dialect: sa.Dialect) -> _Compiled:
+    """Return the text, the names and the constants of a statement."""
+    compiled = statement.compile(dialect=dialect)
+    assert isinstance(compiled, SQLCompiler)
+    fixed = {name: value for name, value in compiled.params.items() if value is not None}
+    names = list(compiled.positiontup or ()) if compiled.positional else None
+    return _Compiled(statement, compiled.string, names, fixed)
+
+
+@lru_cache(maxsize=256)
+def _compiled_for_sqlite(statement: Statement) -> _Compiled:
+    """Return a compiled statement for SQLite, of which a process has one version. Statements are those of the schema,
+    so that the cache is small; to compile them took a tenth of the time of opening a table."""
+    return _compiled(statement, sqlite.dialect(dbapi=sqlite3))
+
+
+@lru_cache(maxsize=32)
+def _batched(build: Callable[[str], Statement], dialect: str) -> Statement:
+    """Return the statement that ``build`` makes for a dialect."""
+    return build(dialect)
 
 
 class _Translated:
@@ -104,7 +128,6 @@ class LedgerStore:
         self.recheck: Callable[[], object] = _nothing  # what is done before a write if SQLite's journal is missing
         self._lock = threading.RLock()
         self._compiled: dict[int, _Compiled] = {}
-        self._built: dict[Callable[[str], Statement], Statement] = {}
         self._connection: Any = None
         self._open_driver: Any = None
         given, create = files.given_secret(secret), create and not read_only
@@ -193,19 +216,17 @@ class LedgerStore:
         return self._driver().execute(compiled.text, parameters)
 
     def _compile(self, statement: Statement) -> _Compiled:
-        """Compile a statement for the driver, once."""
-        compiled = statement.compile(dialect=self.engine.dialect)
-        assert isinstance(compiled, SQLCompiler)
-        fixed = {name: value for name, value in compiled.params.items() if value is not None}
-        names = list(compiled.positiontup or ()) if compiled.positional else None
-        result = self._compiled[id(statement)] = _Compiled(statement, compiled.string, names, fixed)
+        """Compile a statement for the driver, once; for SQLite, once for all ledgers of this process."""
+        if self.dialect == "sqlite":
+            result = _compiled_for_sqlite(statement)
+        else:
+            result = _compiled(statement, self.engine.dialect)
+        self._compiled[id(statement)] = result
         return result
 
     def batched(self, build: Callable[[str], Statement]) -> Statement:
         """Return the statement about a batch of people that ``build`` makes for this dialect; it is made once."""
-        if build not in self._built:
-            self._built[build] = build(self.dialect)
-        return self._built[build]
+        return _batched(build, self.dialect)
 
     def rows(self, statement: Statement, values: Mapping[str, object] | None = None) -> list[Any]:
         """Return all rows of a query; other threads wait meanwhile, and errors of the database become those of the

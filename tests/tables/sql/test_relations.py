@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PersonPath, PrivateTable, PublicTable, with_people_by_path
 from dither.tables.query.relations import MAX_DEGREE, relation_card
 from dither.tables.query.tree import (
     Column,
@@ -244,3 +244,32 @@ def test_rows_of_a_person_are_not_copied_without_end():
     for times in (13, 40):  # refused before it is written out
         with refuses(InvalidArgument, "WITH"):
             parse(_doubled(times), CARD)
+
+
+INTEGER, TEXT = ColumnCard("integer"), ColumnCard("text")
+ORDERS = PrivateTable("", {"shop": TEXT, "id": INTEGER, "who": INTEGER}, "who")
+ITEMS = PrivateTable(
+    "", {"shop": TEXT, "nr": INTEGER, "n": ColumnCard("integer", (0, 9))}, None,
+    path=PersonPath("orders", (("nr", "id"), ("shop", "shop"))),
+)  # fmt: skip
+STORE = with_people_by_path(Card("store", "", {}, tables={"orders": ORDERS, "items": ITEMS}))
+SHOP = STORE.for_table("orders", "items")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "orders o JOIN items i ON o.id = i.nr AND i.shop = o.shop",
+        "items i JOIN orders o ON o.id = i.nr AND i.shop = o.shop AND i.n > 2",
+        "orders o, items i WHERE o.id = i.nr AND i.shop = o.shop",
+        "items i LEFT JOIN items j ON j.nr = i.nr AND i.shop = j.shop",
+        "items i WHERE EXISTS (SELECT 1 FROM orders o WHERE o.id = i.nr AND i.shop = o.shop)",
+    ],
+)
+def test_a_key_that_leads_to_a_person_joins_as_the_person_does(rows):
+    question = parse(f"SELECT COUNT(*) AS n FROM {rows}", SHOP)
+    assert isinstance(question.source, PersonJoin)
+    for half in (" AND i.shop = o.shop", " AND i.shop = j.shop"):
+        if half in rows:
+            with refuses(InvalidArgument, "person"):
+                parse(f"SELECT COUNT(*) AS n FROM {rows.replace(half, '')}", SHOP)

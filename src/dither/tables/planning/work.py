@@ -20,9 +20,10 @@ So the choice does not depend on the values, and averages of the rows kept are t
 So a relation still has the rows of each person as a function of that person's rows.
 What a person adds to an answer is bounded after that, as for any rows (:mod:`dither.tables.compile.limits`).
 
-Not limited are rows that are combined with one row of the same person (a table per person), rows for which EXISTS asks
-whether the person has any, and rows that are aggregated, numbered or sorted: their work is proportional to their
-number, up to a logarithm.
+Not limited are rows that are combined with one row of the same person (a table per person), rows that are joined on a
+key to which a path in the card leads (the steward asserts that one row has it, and ``dither check`` counts keys with
+several), rows for which EXISTS asks whether the person has any, and rows that are aggregated, numbered or sorted: their
+work is proportional to their number, up to a logarithm.
 
 How much work the texts of one row can be: a question has so many operations on texts, counted before data are read.
 
@@ -46,7 +47,7 @@ from dither.tables.compile.relations import inner_lookup
 from dither.tables.planning.group_keys import card_of_question
 from dither.tables.query import nodes
 from dither.tables.query.operations.text import TEXT
-from dither.tables.query.relations import relation_schema
+from dither.tables.query.relations import relation_schema, single_partners
 from dither.tables.query.tree import (
     Call,
     CappedRows,
@@ -135,7 +136,7 @@ def _with_limits(source: Source, card: Card, most: int, seen: set[str]) -> Sourc
     inside = [_with_limits(item, card, most, own) for item, own in sides]
     rows = [_rows_and_work(item, card)[0] for item in inside]
     looks_up = source.kind in ("semi", "anti") and source.on is None  # whether the person has any row
-    if not looks_up and (1,) not in rows:
+    if not looks_up and (1,) not in rows and not any(_single_partners(source, card)):
         inside = [
             CappedRows(item, most, tuple(sorted(own))) if known is None else item
             for item, known, (_, own) in zip(inside, rows, sides, strict=True)
@@ -190,15 +191,27 @@ def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polyn
     """Return rows and work of a join on the person, as :func:`_rows_and_work` does."""
     (left, left_work), (right, right_work) = (_rows_and_work(item, card) for item in (source.left, source.right))
     work, filters = _add(left_work, right_work), source.kind in ("semi", "anti")
-    if left is None or right is None:  # of which the other one has one row, or is looked up
+    kept = [(left, source.kind in ("left", "full")), (right, source.kind in ("right", "full"))]
+    single = _single_partners(source, card)
+    sides = [rows for rows, is_single in zip((left, right), single, strict=True) if is_single and rows is not None]
+    if any(single) and not sides:
+        combinations = None
+    elif sides:
+        combinations = sides[0]
+    else:  # one that is not limited is looked up
+        combinations = None if left is None or right is None else _times(left, right)
+    if combinations is None or any(rows is None for rows, is_kept in kept if is_kept):
         return (left if filters else None), work
-    combinations = _times(left, right)
-    combinations = _add(combinations, left if source.kind in ("left", "full") else ())
-    combinations = _add(combinations, right if source.kind in ("right", "full") else ())
+    combinations = _add(combinations, *(rows for rows, is_kept in kept if is_kept and rows is not None))
     work = _add(work, _times(combinations, (_ROW + _units(inner_lookup(source, card), source.on),)))
     if filters:
         return left, work
     return ((1,) if relation_schema(card, source).one_row else combinations), work
+
+
+def _single_partners(source: PersonJoin, card: Card) -> tuple[bool, bool]:
+    """Return whether a row of the left relation, and one of the right relation, has at most one partner."""
+    return single_partners(source, relation_schema(card, source.left), relation_schema(card, source.right))
 
 
 def _of_question(query: Query, card: Card) -> _Polynomial:

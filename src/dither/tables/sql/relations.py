@@ -40,6 +40,7 @@ from dither.tables.query.relations import (
     public_relation,
     relation_card,
     relation_schema,
+    same_keys,
     spelling,
     type_of,
     types_of,
@@ -153,7 +154,8 @@ def relation_rows(node: exp.Expr, card: Card) -> Rows:
     listed, unit = private_columns(card, table)
     person = person_of(card)
     columns = {item: Column(person if item == unit else own_name(card, item)) for item in listed}
-    return Rows((Relation(_alias(node) or table, columns),), source=PrivateRows(table))
+    reached = None if card.tables[table].path is None else unit
+    return Rows((Relation(_alias(node) or table, columns, reached=reached),), source=PrivateRows(table))
 
 
 def _table_name(node: exp.Expr, expected: str, fix: str) -> str:
@@ -200,6 +202,7 @@ def _with_private(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr])
     if using:
         return reader.joined_using([item.name for item in using])
     equalities = [node for node in where if kind == "inner" and reader.is_person_equality(node)]
+    equalities += [node for node in reader.key_equalities(where) if kind == "inner"]
     where[:] = [node for node in where if not any(node is item for item in equalities)]
     return reader.joined(equalities)
 
@@ -243,6 +246,25 @@ class PersonJoinReader:
             return False
         people = [self._person_side(item) for item in (node.this, node.expression)]
         return sorted(side for side in people if side) == ["left", "right"]
+
+    def key_equalities(self, nodes: list[exp.Expr]) -> list[exp.Expr]:
+        """Return those of the conditions that say that a key of both sides is equal which leads to one person: a
+        person then has the rows of both."""
+        pairs: list[tuple[exp.Expr, tuple[str, str]]] = []
+        for node in nodes:
+            if not isinstance(node, exp.EQ):
+                continue
+            sides = {}
+            for item in (node.this, node.expression):
+                match = self.scope.find(name_of(item)) if isinstance(item, exp.Column) else None
+                if match is not None and isinstance(match[1], Column):
+                    sides[match[0]] = match[1].name
+            if len(sides) == 2:
+                pairs.append((node, (sides["left"], sides["right"])))
+        equal = {pair for _, pair in pairs}
+        keys = same_keys(self._left_schema, self._right_schema, equal)
+        columns = {column for key in keys for column in key.columns}
+        return [node for node, (_, right) in pairs if right in columns]
 
     def _person_side(self, node: exp.Expr) -> str | None:
         """Return "left" or "right" where a node names the person of that side; None where it does not."""
@@ -288,7 +310,7 @@ class PersonJoinReader:
     def joined(self, conditions: list[exp.Expr]) -> Rows:
         """Return the joined rows; the conditions must contain that the person of both sides is the same."""
         equalities = [node for node in conditions if self.is_person_equality(node)]
-        if not equalities:
+        if not equalities and not self.key_equalities(conditions):
             fix = f"add {self.person_in(self.left)} = {self.person_in(self.right)} to ON: only public tables are "
             fix += "joined on something else"
             got = "a join of private tables on something else"
@@ -543,7 +565,7 @@ def groups_by_person(select: exp.Select, card: Card) -> bool:
             node = written if group is None else group_node(written, items, rows)
         inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inner, exp.Star):
-            return any(Column(card.unit) in item.columns.values() for item in rows.relations)
+            return any(Column(card.unit) in item.stated.values() for item in rows.relations)
         if isinstance(inner, exp.Column):
             try:
                 if rows.find(name_of(inner)) == Column(card.unit):
@@ -695,7 +717,7 @@ class _SelectRows:
         rows, merged = self.source_rows, set[str]()
         result: list[tuple[str, Expression]] = []
         for relation in rows.relations:
-            for name, value in relation.columns.items():
+            for name, value in relation.stated.items():
                 if table:
                     result += [(name, value)] if relation.name.casefold() == table.casefold() else []
                 elif name in relation.merged:
@@ -894,7 +916,7 @@ def _with_existence(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> 
     kind: JoinKind = "anti" if negated else "semi"
     scope = PersonJoinReader(rows, inner, kind, card, nested=True)
     people = [item for item in waiting if scope.is_person_equality(item)]
-    if not people:
+    if not people and not scope.key_equalities(waiting):
         raise refuse_sql(
             "EXISTS about rows of the same person",
             "rows of other people",

@@ -279,6 +279,21 @@ def joined_by_keys(question: RandomQuestion) -> Relation:
     return replace(pages, sql=sql)
 
 
+def with_public_tables(question: RandomQuestion) -> Relation:
+    """Rows with a public table by a composite key, twice, or first in FROM."""
+    visits = of_card(question).aliased("v")
+    more = {"integer": ["z.zone"], "text": ["z.level"], "bounded": ["z.zone"]}
+    form = question.pick.choice(["composite", "twice", "first", "outer"])
+    if form == "composite":
+        side = question.pick.choice(["JOIN", "LEFT JOIN"])
+        return visits.with_columns(f"{visits.sql} {side} zones AS z ON v.town = z.town AND z.zone = v.stars", **more)
+    if form == "twice":
+        sql = f"{visits.sql}, zones AS y, zones AS z"
+        return visits.with_columns(sql, "v.town = z.town AND y.town = v.region", **more)
+    side = "JOIN" if form == "first" else "LEFT JOIN"
+    return visits.with_columns(f"zones AS z {side} {visits.sql} ON v.town = z.town", **more)
+
+
 def other_table(_: RandomQuestion) -> Relation:
     """The second private table alone."""
     return _table("persons", PERSON_COLUMNS, "id")
@@ -315,6 +330,7 @@ def distinct_rows(question: RandomQuestion) -> Relation:
 PERSON_RELATIONS: list[Callable[[RandomQuestion], Relation]] = [
     per_person, per_person, with_windows, with_windows, with_windows, joined_with_itself, joined_tables, other_table,
     with_semi_join, distinct_rows, by_a_path, joined_by_keys, joined_by_keys,
+    with_public_tables,
 ]  # fmt: skip
 """Those for which a row has to have a person: a card without one refuses them."""
 

@@ -493,14 +493,14 @@ class Engine(ABC):
         loaded."""
         return None
 
-    def unique(self, name: str, column: str) -> bool:
-        """Return whether a column of a public table has no value twice, so that it can be a join's key. NULLs do not
-        count."""
-        key = nodes.column(column, "p")
+    def unique(self, name: str, *columns: str) -> bool:
+        """Return whether columns of a public table together have no values twice, so that they can be a join's key.
+        Rows with a NULL among them do not count."""
+        keys = [nodes.column(column, "p") for column in columns]
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
             exp.alias_(self.public(name), "p", table=True)
         )
-        twice = twice.where(exp.Not(this=exp.Is(this=key, expression=exp.null()))).group_by(key)
+        twice = twice.where(*map(nodes.is_not_null, keys)).group_by(*keys)
         most = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "most")).from_(twice.subquery("c"))
         result = self.run(most).column("most")[0].as_py()
         return result is None or result == 1
@@ -514,6 +514,16 @@ class Engine(ABC):
         result = [value for (value,) in lines]
         known = sorted(value for value in result if value is not None)
         return (*known, *(value for value in result if value is None))
+
+    def public_bounds(self, name: str, column: str) -> tuple[float, float] | None:
+        """Return the least and the largest finite number of a public table's column; None where it has not two."""
+        value = nodes.column(column, "p")
+        large = nodes.double(1e100)
+        inside = nodes.all_of([nodes.binary("<=", value, large), nodes.binary(">=", value, nodes.negate(large))])
+        ends = [exp.alias_(exp.Min(this=value), "low"), exp.alias_(exp.Max(this=value), "high")]
+        line = self.run(exp.select(*ends).from_(exp.alias_(self.public(name), "p", table=True)).where(inside))
+        low, high = line.column("low")[0].as_py(), line.column("high")[0].as_py()
+        return None if low is None or not low < high else (low, high)
 
     def public_rows(self, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
         """Return the distinct rows of a public table in some columns; None where there are more than ``most``, or

@@ -47,7 +47,7 @@ from dither.tables.compile.relations import inner_lookup
 from dither.tables.planning.group_keys import card_of_question
 from dither.tables.query import nodes
 from dither.tables.query.operations.text import TEXT
-from dither.tables.query.relations import relation_schema, single_partners
+from dither.tables.query.relations import person_of, relation_schema, single_partners
 from dither.tables.query.tree import (
     Call,
     CappedRows,
@@ -148,7 +148,7 @@ def _read(query: Query) -> set[str]:
     """Return the columns of its relation in FROM that a question reads, those of all levels together."""
     groups = (group.value for group in (*query.groups, *query.rolled_up))
     values = (value for item in query.aggregates.values() for value in (item.value, item.other))
-    return _names(query.where, *(join.own for join in query.joins), *groups, *values)
+    return _names(query.where, *(own for join in query.joins for own, _ in join.pairs), *groups, *values)
 
 
 def _read_inside(source: _Node, card: Card, seen: set[str]) -> set[str]:
@@ -157,7 +157,7 @@ def _read_inside(source: _Node, card: Card, seen: set[str]) -> set[str]:
         return seen | _names(source.value)
     if isinstance(source, (Windowed, CappedRows)):  # which may go by the order of all columns
         return set(relation_schema(card, source.source).columns)
-    conditions = _names(source.where, *(join.own for join in source.joins))
+    conditions = _names(source.where, *(own for join in source.joins for own, _ in join.pairs))
     if isinstance(source, Projection):
         return conditions | _names(*(value for name, value in source.columns.items() if name in seen))
     return conditions | _names(*source.groups.values(), *(item.value for item in source.aggregates.values()))
@@ -211,7 +211,8 @@ def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polyn
 
 def _single_partners(source: PersonJoin, card: Card) -> tuple[bool, bool]:
     """Return whether a row of the left relation, and one of the right relation, has at most one partner."""
-    return single_partners(source, relation_schema(card, source.left), relation_schema(card, source.right))
+    sides = relation_schema(card, source.left), relation_schema(card, source.right)
+    return single_partners(source, *sides, person_of(card))
 
 
 def _of_question(query: Query, card: Card) -> _Polynomial:
@@ -221,7 +222,12 @@ def _of_question(query: Query, card: Card) -> _Polynomial:
         known = card_of_question(query, card)
         find = expressions.lookup_of(known, query.joins)
         values = [value for item in query.aggregates.values() for value in (item.value, item.other)]
-        own = [query.where, *(join.own for join in query.joins), *(group.value for group in query.groups), *values]
+        own = [
+            query.where,
+            *(own for join in query.joins for own, _ in join.pairs),
+            *(group.value for group in query.groups),
+            *values,
+        ]
         lookups = 1 + len(query.joins) + len(query.groups) + len(query.aggregates)
         work = _add(work, _times(rows, (lookups * _ROW + _units(find, *own),)))
     # keys of groups are numbered by statements of their own, and so may be the bins of a value, or its bounds chosen
@@ -242,7 +248,7 @@ def _units_of(source: Projection | PerPerson | Windowed | PublicMembership, card
             for value in (item.value, *item.partition, *(key.value for key in item.order))
         ]
         return len(source.windows) * (_WINDOW + _ROW * width) + _units(find, *used)
-    values = [source.where, *(join.own for join in source.joins)]
+    values = [source.where, *(own for join in source.joins for own, _ in join.pairs)]
     lookups = 1 + len(source.joins)
     if isinstance(source, Projection):
         return lookups * _ROW + _units(find, *values, *source.columns.values())

@@ -59,6 +59,9 @@ from dither.tables.query.tree import (
     conjuncts,
     sources,
 )
+from dither.tables.query.tree import (
+    columns as expression_columns,
+)
 
 Describe = Callable[[Expression, Card, Expression | None, tuple[Join, ...]], ColumnCard]
 """What is public about an expression on the rows of a table that meet a condition, with public tables joined to it."""
@@ -259,7 +262,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
         }
         one_row = inner.keeps_one_row(where)
         size = (0, 1) if one_row else (inner.degree, inner.copies)
-        keys = _renamed_keys(inner.keys, source.columns)
+        keys = _renamed_keys(inner.keys, source.columns, person)
         return RelationSchema({**person, **shown}, one_row, frozenset(people), frozenset(numbers), *size, keys)
     grouped = {name: describe(value, inside, where, joins) for name, value in source.groups.items()}
     people = {name for name, value in source.groups.items() if _is_person(value, inner.people, person_of(card))}
@@ -270,7 +273,8 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     one_row = not source.groups or inner.keeps_one_row(where)
     size = (0, 1) if one_row else (inner.degree, inner.copies)
     keys = frozenset(
-        replace(key, unique=len(key.columns) == len(source.groups)) for key in _renamed_keys(inner.keys, source.groups)
+        replace(key, unique=len(key.columns) == len(source.groups))
+        for key in _renamed_keys(inner.keys, source.groups, person)
     )
     return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people), frozenset(), *size, keys)
 
@@ -278,24 +282,30 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
 def _keys_of_table(card: Card, table: str | None) -> frozenset[PersonKey]:
     """Return the columns of a private table that lead to a person by a path of the card: by its own path, and by those
     of tables that refer to it."""
-    name, result = table or card.name, set()
+    name, unit, result = table or card.name, private_columns(card, table)[1], set()
+
+    def inside(columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return columns of the table by their names in its relation."""
+        return tuple(person_of(card) if column == unit else own_name(card, column) for column in columns)
+
     for other, item in card.private_tables.items():
         if item.path is None:
             continue
         pairs = sorted(item.path.keys, key=lambda pair: pair[1])
         key = tuple(referred for _, referred in pairs)
         if other == name:
-            own = tuple(own_name(card, column) for column, _ in pairs)
-            result.add(PersonKey(item.path.table, key, own))
+            result.add(PersonKey(item.path.table, key, inside(tuple(column for column, _ in pairs))))
         if item.path.table == name:
-            own = tuple(own_name(card, column) for column in key)
-            result.add(PersonKey(name, key, own, unique=True))
+            result.add(PersonKey(name, key, inside(key), unique=True))
     return frozenset(result)
 
 
-def _renamed_keys(keys: frozenset[PersonKey], shown: Mapping[str, Expression]) -> frozenset[PersonKey]:
-    """Return the keys whose columns are among the ``shown`` ones, by their new names."""
+def _renamed_keys(
+    keys: frozenset[PersonKey], shown: Mapping[str, Expression], person: Collection[str]
+) -> frozenset[PersonKey]:
+    """Return the keys whose columns are among the ``shown`` ones, by their new names, or the person."""
     names = {value.name: name for name, value in shown.items() if isinstance(value, Column) and value.table is None}
+    names |= {name: name for name in person}
     return frozenset(renamed for key in keys if (renamed := key.renamed(names)) is not None)
 
 
@@ -311,20 +321,24 @@ def same_keys(left: RelationSchema, right: RelationSchema, equal: Collection[tup
     ]
 
 
-def single_partners(source: PersonJoin, left: RelationSchema, right: RelationSchema) -> tuple[bool, bool]:
+def single_partners(source: PersonJoin, left: RelationSchema, right: RelationSchema, person: str) -> tuple[bool, bool]:
     """Return whether a row of the left relation, and one of the right relation, has at most one partner in a join, for
-    the reason that the person has one row, or that the rows have one key as the card says."""
-    pairs = set()
-    for condition in conjuncts(source.on):
-        if isinstance(condition, Call) and condition.op == "=" and all(isinstance(x, Column) for x in condition.args):
-            first, second = (item.name for item in condition.args if isinstance(item, Column))
-            for one, other in ((first, second), (second, first)):
-                if one in left.columns and other in source.names:
-                    pairs.add((one, source.names[other]))
-    equal = same_keys(left, right, pairs)
-    of_left = right.one_row or any(key.unique for key in equal)
-    backwards = same_keys(right, left, {(other, one) for one, other in pairs})
-    return of_left, left.one_row or any(key.unique for key in backwards)
+    the reason that a person has one row, or that the rows have one key as the card says."""
+    new = {old: name for name, old in source.names.items()}
+    equal = {frozenset(item.args) for item in conjuncts(source.on) if isinstance(item, Call) and item.op == "="}
+    same = {
+        (one, other)
+        for one in left.columns
+        for other in right.columns
+        if frozenset((Column(one), Column(new.get(other, person)))) in equal
+    }
+
+    def is_single(own: RelationSchema, other: RelationSchema, pairs: Collection[tuple[str, str]]) -> bool:
+        """Return whether a row of a relation has at most one partner in the other one."""
+        keys = [key for key in other.keys if key.unique and key.columns == (person,)]
+        return other.one_row or bool(keys) or any(key.unique for key in same_keys(own, other, pairs))
+
+    return is_single(left, right, same), is_single(right, left, {(other, one) for one, other in same})
 
 
 def extent_of(column: ColumnCard) -> Range | None:
@@ -345,15 +359,43 @@ def with_null(column: ColumnCard) -> ColumnCard:
     return replace(column, keys=(*column.keys, None))
 
 
-def shown_expressions(query: Query) -> list[Expression]:
-    """Return the expressions that define columns or groups of the relation that a question is asked about."""
+def shown_expressions(query: Query, read: Collection[str] | None = None) -> list[Expression]:
+    """Return the expressions that define columns or groups of the relation that a question is asked about; with
+    ``read``, of the columns of these names alone."""
     result: list[Expression] = []
     for item in () if query.source is None else sources(query.source):
-        if isinstance(item, Projection):
-            result += item.columns.values()
-        elif isinstance(item, PerPerson):
-            result += item.groups.values()
+        if isinstance(item, (Projection, PerPerson)):
+            shown = item.columns if isinstance(item, Projection) else item.groups
+            result += [value for name, value in shown.items() if read is None or name in read]
     return result
+
+
+def names_read(query: Query) -> set[str]:
+    """Return the names of all private columns that a question reads, of any of its relations, apart from those that a
+    relation only hands on."""
+    groups = (group.value for group in (*query.groups, *query.rolled_up))
+    asked = [query.where, *groups, *(own for join in query.joins for own, _ in join.pairs)]
+    asked += [value for item in query.aggregates.values() for value in (item.value, item.other)]
+    for item in () if query.source is None else sources(query.source):
+        if isinstance(item, (Projection, PerPerson)):
+            shown = item.columns if isinstance(item, Projection) else item.groups
+            asked += [item.where, *(own for join in item.joins for own, _ in join.pairs)]
+            asked += [value for name, value in shown.items() if value != Column(name)]
+        if isinstance(item, PerPerson):
+            asked += [aggregate.value for aggregate in item.aggregates.values()]
+        elif isinstance(item, Windowed):
+            asked += [
+                value
+                for window in item.windows.values()
+                for value in (window.value, *window.partition, *(key.value for key in window.order))
+            ]
+        elif isinstance(item, (PersonJoin, PublicMembership)):
+            asked.append(item.on if isinstance(item, PersonJoin) else item.value)
+    read = {column.name for column in expression_columns(*asked) if column.table is None}
+    for item in () if query.source is None else sources(query.source):
+        if isinstance(item, PersonJoin):
+            read |= {old for name, old in item.names.items() if name in read}
+    return read
 
 
 def describe_relation(source: Source, card: Card) -> str:
@@ -394,7 +436,7 @@ def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> Relation
     multiplied.
     """
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
-    single = single_partners(source, left, right)
+    single = single_partners(source, left, right, person_of(card))
     if source.kind in ("semi", "anti"):
         if source.on is not None and not any(single):  # an engine compares each row of a person with each other one
             _check_combinations(left.degree + right.degree, left.copies * right.copies)
@@ -413,7 +455,7 @@ def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> Relation
             people |= {side}
     # in a full join the rows of a person that do not match each other are two
     one_row = left.one_row and right.one_row and (source.kind != "full" or source.on is None)
-    new = {old: name for name, old in source.names.items()}
+    new = {old: name for name, old in source.names.items()} | {person: person}
     keys = {replace(key, unique=key.unique and single[0]) for key in left.keys}
     keys |= {
         replace(renamed, unique=key.unique and single[1])
@@ -588,15 +630,41 @@ class Relation:
         return {name: value for name, value in self.columns.items() if name != self.reached}
 
 
+_STRICT = (
+    "+", "-", "*", "/", "//", "%", "neg", "abs", "round", "floor", "ceil", "trunc", "cast", "and", "=", "<>", "<",
+    "<=", ">", ">=", "in", "like", "date_trunc", "date_part", "date_diff", "lower", "upper", "length",
+)  # fmt: skip
+"""Operations that are NULL, or not true, where one of their arguments is NULL."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """The rows a question is about: their columns, which of them are kept, and what is joined to them. ``source`` is
-    the private relation that they are of, on whose columns everything else is; None is the card's own table."""
+    the private relation that they are of, on whose columns everything else is; None is the card's own table.
+
+    ``outer`` are the names of public tables that an outer join keeps all rows of. Here these rows are not kept: what is
+    asked is the same without them, since every aggregate is NULL there (:meth:`is_null_without`), and groups of public
+    columns are shown whether they have rows or not.
+    """
 
     relations: tuple[Relation, ...]
     where: Expression | None = None
     joins: tuple[Join, ...] = ()
     source: Source | None = None
+    outer: frozenset[str] = frozenset()
+
+    def is_null_without(self, value: Expression) -> bool:
+        """Return whether an expression is NULL, or not true, in a row of the ``outer`` tables without a partner."""
+        if isinstance(value, Column):
+            return all(value not in item.columns.values() for item in self.relations if item.name in self.outer)
+        if isinstance(value, Literal):
+            return value.value is None
+        if value.op == "case":
+            arms = zip(value.args[0:-1:2], value.args[1::2], strict=False)
+            ends = all(self.is_null_without(condition) or self.is_null_without(arm) for condition, arm in arms)
+            return ends and self.is_null_without(value.args[-1])
+        found = [self.is_null_without(item) for item in value.args]
+        return all(found) if value.op == "or" else value.op in _STRICT and any(found)
 
     def find(self, column: Column) -> Expression:
         """Return the expression that a column name stands for. Within one table an exact match goes before one that

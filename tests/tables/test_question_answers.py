@@ -51,6 +51,28 @@ def test_a_row_counts_once_where_a_public_table_has_a_key_twice_after_it_was_che
         assert table.sql(question).release(1000)["n"] == [1334]
 
 
+@pytest.mark.parametrize("unit", ["who", None])
+def test_a_composite_key_of_a_public_table_is_compared_in_all_its_parts(tmp_path, unit):
+    (tmp_path / "prices.csv").write_text("region,age,price\nnorth,0,1\nnorth,1,2\nsouth,0,3\nsouth,1,4\n")
+    kinds = {"region": ColumnCard("text"), "age": ColumnCard("integer"), "price": ColumnCard("number")}
+    public = {"prices": PublicTable(str(tmp_path / "prices.csv"), kinds)}
+    with dp.open(card(tmp_path, unit=unit, public=public, budget=dp.PureDP(4000))) as table:
+        both = "visits.region = prices.region AND visits.age = prices.age"
+        asked = f"SELECT COUNT(*) AS n, SUM(price) AS s FROM visits JOIN prices ON {both}"
+        answer = table.sql(asked).release(1000)
+        assert (answer["n"], [round(x) for x in answer["s"]]) == ([46], [23 * 1 + 23 * 4])
+        if unit is not None:
+            chain = (
+                "FROM prices p, visits v, prices q WHERE p.region = v.region AND p.age = v.age AND q.age = 1 - v.age"
+            )
+            twice = f"SELECT SUM(q.price) AS s {chain} AND q.region = p.region"
+            assert [round(x) for x in table.sql(twice).release(1000)["s"]] == [23 * 2 + 23 * 3]
+    (tmp_path / "prices.csv").write_text("region,age,price\nnorth,0,1\nnorth,0,2\n")
+    opened = dp.open(card(tmp_path, unit=unit, public=public, ledger=str(tmp_path / "l")))
+    with opened as table, refuses(InvalidData, "each region, age once"):
+        table.sql(asked).release(1)
+
+
 # -- opening --------------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ from dither.present.text import two_digits
 from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
-from dither.tables.card.model import Card, PrivateTable
+from dither.tables.card.model import Card, PersonPath, PrivateTable
 from dither.tables.card.profile import Profile
 from dither.tables.codec import to_json
 from dither.tables.engines.conversions import UnreadCells, cells_without_key, marked_people, unread_cells
@@ -132,6 +132,8 @@ def check(path: str) -> None:
         table.engine.check_people()
         unread, strange = unread_cells(table.engine), cells_without_key(table.engine)
         marked = marked_people(table.engine)
+        by_path = {name: item.path for name, item in table.card.private_tables.items() if item.path is not None}
+        beyond = {name: table.engine.count_beyond_path(name) for name in by_path}
         profile = _profile_state(path, table.card)
     several = len(card.private_tables) > 1
     for cells in unread:
@@ -148,11 +150,28 @@ def check(path: str) -> None:
             f"{name}: {people.rows:,} rows have NA, - or the like as their person, and count as one person. Fix: make "
             "these cells empty: rows without a person are excluded"
         )
+    for name, person_path in by_path.items():
+        for line in _beyond_path(name, person_path, *beyond[name]):
+            item(line)
     sources = "sources" if card.tables else "source"
     wrong = sum(cells.markers < cells.unread for cells in unread)
     agree = f"{wrong} column(s) with cells that cannot be read" if wrong else f"{sources} and card agree"
     echo(f"{path}: {_complete(gaps)}; {agree}")
     item(profile, "")
+
+
+def _beyond_path(table: str, path: PersonPath, unreached: int, repeated: int) -> list[str]:
+    """Describe rows of a table that reach nobody by its path, and keys of the path's next table with several rows."""
+    result = []
+    if unreached:
+        result.append(f"{table}: {unreached:,} rows lead to nobody by {path}, and are in no answer")
+    if repeated:
+        keys = ", ".join(key for _, key in path.keys)
+        result.append(
+            f"{path.table}: {repeated:,} keys ({keys}) have several rows: where these are of several people, {table} "
+            "counts for the first of them alone. Fix: make the key unique, or choose another path"
+        )
+    return result
 
 
 def _profile_state(path: str, card: Card) -> str:
@@ -164,7 +183,7 @@ def _profile_state(path: str, card: Card) -> str:
     missing = [
         f"{name}.{column}" if card.tables else column
         for name, table in card.private_tables.items()
-        for column in table.columns
+        for column in table.stated_columns
         if column != table.unit and (name not in card.profile.tables or column not in card.profile.tables[name].columns)
     ]
     released = card.profile.released
@@ -176,7 +195,8 @@ def _profile_state(path: str, card: Card) -> str:
 def _print_tables(tables: Mapping[str, PrivateTable]) -> None:
     """Print the name, the number of columns and the person of each table."""
     for name, table in tables.items():
-        echo(f"table {name}: {len(table.columns)} columns, the person is {table.unit or 'each row'}")
+        person = table.unit or "each row" if table.path is None else f"that of {table.path}"
+        echo(f"table {name}: {len(table.stated_columns)} columns, the person is {person}")
 
 
 def _complete(gaps: list[str]) -> str:

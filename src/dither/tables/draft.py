@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dither.errors import InvalidArgument
 from dither.tables.card.model import NAME, Type
 from dither.tables.card.toml import EXAMPLES
 from dither.tables.card.values import nearest
+from dither.tables.draft_paths import ForeignKey, ProposedPath, proposed_paths
 
 
 def draft(source: object, unit: str | None = None, name: str | None = None) -> str:
@@ -42,9 +43,11 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
         fix = 'pass name="clinic", for example'
         raise InvalidArgument("name", "a name for all tables together", "that of one of them", fix)
     schemas = {table: _schema(item, unit, table if several else "") for table, item in sources.items()}
-    if unit is not None and len({schema.types[unit] for schema in schemas.values()}) > 1:
-        for schema in schemas.values():  # every column that may name people can be text
+    named = [schema for schema in schemas.values() if unit in schema.types]
+    if unit is not None and len({schema.types[unit] for schema in named}) > 1:
+        for schema in named:  # every column that may name people can be text
             schema.types[unit] = "text"
+    paths = {} if unit is None else _paths(schemas, sources, unit)
     ledger = _quoted(f"{title}.ledger.sqlite")
     if several:
         parts = [_HEAD_OF_SEVERAL.format(name=_quoted(title), rest=_LIMITS.format(unit=_PEOPLE, ledger=ledger))]
@@ -58,7 +61,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
         if several:
             parts.append(
                 f"[tables.{table}]\nsource = {_quoted(_shown(sources[table]))}\n"
-                f"unit = {_quoted(unit or '')}  # the same people as in the other tables\n"
+                + _person_of_table(unit or "", paths.get(table))
             )
         if schema.left_out:
             names = _comment(", ".join(schema.left_out))
@@ -81,6 +84,7 @@ class _Schema:
     types: dict[str, Type]
     left_out: list[str]
     declares_types: bool
+    keys: Sequence[ForeignKey] = ()
 
 
 def _schema(source: object, unit: str | None, table: str) -> _Schema:
@@ -91,15 +95,37 @@ def _schema(source: object, unit: str | None, table: str) -> _Schema:
     with connect(source) as engine:
         if engine.reads_csv and looks_like_data([*engine.source_columns()]):
             raise headless()  # the values of a person would be names in a card, which is public
-        schema = _Schema(engine.schema(unit), engine.unusable(), not engine.reads_csv)
-    if unit is not None and unit not in schema.types:
+        schema = _Schema(engine.schema(unit), engine.unusable(), not engine.reads_csv, engine.foreign_keys())
+    if unit is not None and unit not in schema.types and not table:
         fix = nearest(unit, schema.types) or "pass the name of the column that says who a row is about"
-        whose = f"the columns of {table}" if table else "the source's columns"
-        raise InvalidArgument("unit", f"one of {whose}", repr(unit), fix)
-    if unit is not None and schema.types[unit] not in ("integer", "text"):
+        raise InvalidArgument("unit", "one of the source's columns", repr(unit), fix)
+    if unit in schema.types and schema.types[unit] not in ("integer", "text"):
         fix = "convert it in the source, or choose another"
         raise InvalidArgument("unit", "a column of whole numbers or text", schema.types[unit], fix)
     return schema
+
+
+def _paths(schemas: Mapping[str, _Schema], sources: Mapping[str, object], unit: str) -> dict[str, ProposedPath]:
+    """Return paths to the person for the tables without a column ``unit``; refuse one from which none leads there."""
+    by_relation = {str(source).rpartition("::")[2].rpartition(".")[2]: table for table, source in sources.items()}
+    keys = {
+        table: [replace(key, table=by_relation[key.table]) for key in schema.keys if key.table in by_relation]
+        for table, schema in schemas.items()
+    }
+    result = proposed_paths({table: schema.types for table, schema in schemas.items()}, unit, keys)
+    for table, schema in schemas.items():
+        if unit not in schema.types and table not in result:
+            fix = nearest(unit, schema.types) or "add it, or a key of one of the other tables, or leave the table out"
+            raise InvalidArgument("unit", f"one of the columns of {table}", repr(unit), fix)
+    return result
+
+
+def _person_of_table(unit: str, proposed: ProposedPath | None) -> str:
+    """Return the line that says who the rows of one of several tables are about: by a column, or by a path."""
+    if proposed is None:
+        return f"unit = {_quoted(unit)}  # the same people as in the other tables\n"
+    reason = "a foreign key of the database" if proposed.declared else "proposed by the names of columns: check it"
+    return f"person = {_quoted(str(proposed.path))}  # {reason}\n"
 
 
 def _shown(source: object) -> str:
@@ -182,8 +208,9 @@ _WHERE = """\
 source = {source}
 """
 _PEOPLE = """\
-# Each table names, as its unit, the column that says which person a row is about. All rows of one person, in all
-# tables, are protected together. Rows where it is empty are excluded from every answer.
+# Each table names, as its unit, the column that says which person a row is about, or a path that leads to a table which
+# does: the row of that table with the same key. All rows of one person, in all tables, are protected together. Rows
+# where it is empty, and rows that lead to nobody, are excluded from every answer.
 rows_without_unit = "drop"
 """
 _LIMITS = """\

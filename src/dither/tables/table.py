@@ -31,6 +31,7 @@ from dither.tables.card.model import (
     column_card,
     limited,
     tightened,
+    with_people_by_path,
 )
 from dither.tables.card.profile import Profile
 from dither.tables.card.values import clip, closest
@@ -297,9 +298,9 @@ class Table(NotIterable):
         for table, item in card.private_tables.items():
             lines = [
                 [name, column.type, _bounds_text(column), _keys_text(column), "yes" if name == item.unit else ""]
-                for name, column in item.columns.items()
+                for name, column in item.stated_columns.items()
             ]
-            unit = "every row is a person of their own" if item.unit is None else item.unit
+            unit = "every row is a person of their own" if item.unit is None else str(item.path or item.unit)
             units.append(f"{table}.{unit}" if card.tables else unit)
             parts += [markup.lines([f"{table}, as in FROM {table}"])] if card.tables else []
             parts.append(markup.table(names, lines, [False] * len(names)))
@@ -389,7 +390,8 @@ def open(
         Without a card, what it would say is stated by the arguments below.
     unit, bounds, keys, budget, name, max_groups, max_rows, delta
         Without a card: what it would say. ``unit`` names the column of the person; without it every row is a person
-        of their own. ``budget`` is needed. Of several tables ``unit`` is one name, or one for each table, and a column
+        of their own. ``budget`` is needed. Of several tables ``unit`` is one name, or one for each table (or a path to
+        the person, such as ``"orders via order_id = id"``), and a column
         is called ``"amount"`` in whatever table, or ``"visits.amount"``.
     ledger
         Where to keep the budget. Without a card, by default in a temporary file: it then lasts as long as the table.
@@ -426,7 +428,8 @@ def open(
         card = replace(card, incident_log=log)
         return _opened(tightened(card, max_incidents, min_epsilon), card.sources, ledger, receipt, read_only)
     if isinstance(source, Card):
-        return _opened(tightened(source, max_incidents, min_epsilon), source.sources, ledger, receipt, read_only)
+        card = with_people_by_path(source)
+        return _opened(tightened(card, max_incidents, min_epsilon), card.sources, ledger, receipt, read_only)
     if budget is None:
         fix = "pass budget=dither.PureDP(1)"
         if isinstance(source, (str, Path)):
@@ -437,6 +440,7 @@ def open(
         tables = {table: stated.private_table(item, table) for table, item in source.items()}
         stated.check_names({table: item.columns for table, item in tables.items()})
         card = Card(name, "", {}, None, max_groups, max_rows, budget=budget, delta=delta, tables=tables)
+        card = with_people_by_path(card)
         if rows is not None:
             fix = "leave it out, or write a card and state rows for each table"
             raise InvalidArgument("rows", "one table", "several", fix)
@@ -498,12 +502,16 @@ class StatedColumns:
     def private_table(self, source: object, table: str | None) -> PrivateTable:
         """Return a table as its schema and the arguments describe it."""
         from dither.tables.builder.expressions import distinct_keys
+        from dither.tables.card import toml
 
-        unit = self._unit_of(table)
+        unit, path = self._unit_of(table), None
         types = self._of_table(self.types, table)
         with connect(source, types=types) as engine:
             present = engine.source_columns()
             schema = engine.schema(unit) | {column: type for column, type in types.items() if column in present}
+        if unit is not None and unit not in schema and table is not None:
+            path = toml.path_in(unit)
+            unit = unit if path is None else None
         if unit is not None and unit not in schema:
             raise InvalidArgument("column", f"one of {', '.join(schema)}", unit, "correct the name")
         bounds, keys = self._of_table(self.bounds, table), self._of_table(self.keys, table)
@@ -516,7 +524,7 @@ class StatedColumns:
             )
             for column, kind in schema.items()
         }
-        return PrivateTable("", columns, unit)
+        return PrivateTable("", columns, unit, path=path)
 
     def _unit_of(self, table: str | None) -> str | None:
         """Return the column that names the person in a table; None where every row is a person of its own."""

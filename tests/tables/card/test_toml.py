@@ -550,7 +550,11 @@ def test_a_table_of_the_card_itself_and_another() -> None:
         ('id = "text"', 'id = "date"', "tables.patients.unit: expected a column of type integer or text"),
         ("[tables.patients]", "[tables.clinic]", "tables.*"),
         ('source = "visits.parquet"', "", "tables.visits.source: expected text, got none"),
-        ('unit = "patient"', 'unit = "patient"\nbudget = 1', "tables.visits.budget: expected source, unit, columns"),
+        (
+            'unit = "patient"',
+            'unit = "patient"\nbudget = 1',
+            "tables.visits.budget: expected source, unit, person",
+        ),
         ("rows = 1000", "rows = 0", "rows: expected a whole number"),
         ('patient = "text"', 'patient = "tex"', "tables.visits.columns.patient.type: expected"),
     ],

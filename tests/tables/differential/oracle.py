@@ -40,7 +40,7 @@ from dither.tables.query.tree import private_tables, public_joins, public_tables
 from dither.tables.sql.parse import named_tables, parse
 from tables.differential import random_tables
 from tables.differential.random_questions import Block, Question
-from tables.differential.random_tables import BEYOND, DOMAINS, PUBLIC_COLUMNS, PUBLIC_ROWS, Data
+from tables.differential.random_tables import BEYOND, DOMAINS, PATHS, PUBLIC_COLUMNS, PUBLIC_ROWS, Data
 from tables.glass import glass
 from tables.kept_databases import databases_kept
 
@@ -49,6 +49,7 @@ _WITHOUT_NULL = {"null_keys", "levels"}
 """The kinds of notes that say that rows whose key is NULL are in no group."""
 _LIMITED = {"limits", "rows_chosen", "groups_chosen", "bounds_chosen", "bounds_stated"}
 """The kinds of notes that say that limits, or bounds, may have changed numbers."""
+_NATIVE = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR"}
 Row = tuple[Any, ...]
 _connect = duckdb.connect
 _RELEASES = {KeySelection: KeySelection.release, TopKeys: TopKeys.release}
@@ -112,12 +113,10 @@ def opened(data: Data, folder: Path) -> Iterator[Tables]:
         for name, rows in data.tables.items():
             truth.register("given", rows)
             # rows without a person belong to nobody, as every answer says
-            truth.execute(f"CREATE TABLE {name} AS SELECT * FROM given WHERE pid IS NOT NULL")
+            owned = "visit_id IN (SELECT visit_id FROM visits)" if name in PATHS else "pid IS NOT NULL"
+            truth.execute(f"CREATE TABLE {name} AS SELECT * FROM given WHERE {owned}")
         for name, lines in PUBLIC_ROWS.items():
-            columns = ", ".join(
-                f"{column} {'BIGINT' if card.type == 'integer' else 'VARCHAR'}"
-                for column, card in PUBLIC_COLUMNS[name].items()
-            )
+            columns = ", ".join(f"{column} {_NATIVE[card.type]}" for column, card in PUBLIC_COLUMNS[name].items())
             marks = ", ".join("?" * len(PUBLIC_COLUMNS[name]))
             for table, every in ((name, lines), (f"{name}_or_null", [*lines, (None,) * len(lines[0])])):
                 truth.execute(f"CREATE TABLE {table} ({columns})")

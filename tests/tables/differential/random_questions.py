@@ -297,7 +297,7 @@ class Generator:
         any_column = self.pick.choice(scope.columns).name
         flag = [column.name for column in scope.of_type("boolean")]
         forms = [("COUNT(*)", "count")] * 3 + [(f"COUNT({any_column})", "count")]
-        forms += [(f"COUNT(DISTINCT {scope.person})", "count")] * 2
+        forms += [(f"COUNT(DISTINCT {scope.person})", "count")] * 2 if scope.person else []
         if flag:
             forms += [(f"COUNT(*) FILTER (WHERE {self.pick.choice(flag)})", "count")]
         forms.append((f"COUNT(*) FILTER (WHERE {self.condition(scope).sql})", "count"))
@@ -580,6 +580,72 @@ def with_public_table(one: Generator) -> Scope:
     return Scope(f"{inner.sql} {word} {table} AS p ON v.{key} = p.{key}", (*own, *added, *added, *added), "v.pid")
 
 
+def by_a_path(one: Generator) -> Scope:
+    """Rows that name no person, alone and with those that they lead to."""
+    pick = one.pick
+    one.tags.add("path")
+    items, visits, people = one.table("items", "i"), one.table("visits", "v"), one.table("people", "p")
+    same = Condition("v.visit_id = i.visit_id")
+    form = pick.choice(["alone", "join", "left join", "comma", "other order", "three", "exists"])
+    columns = (*items.columns, *visits.columns)
+    if form == "alone":
+        return Scope(items.sql, items.columns, "")
+    if form == "join":
+        return Scope(f"{visits.sql} JOIN {items.sql} ON {same.sql}", columns, "v.pid")
+    if form == "left join":
+        one.tags.add("left join")
+        known = [replace(column, nullable=True) for column in items.columns]
+        more = "".join(f" AND {item.sql}" for item in one.conditions(items, 1))
+        return Scope(f"{visits.sql} LEFT JOIN {items.sql} ON {same.sql}{more}", (*visits.columns, *known), "v.pid")
+    if form == "comma":
+        return Scope(f"{items.sql}, {visits.sql}", columns, "v.pid", (same,))
+    if form == "exists":
+        more = "".join(f" AND {item.sql}" for item in one.conditions(items, 1))
+        word = pick.choice(["", "NOT "])
+        there = Condition(f"{word}EXISTS (SELECT 1 FROM {items.sql} WHERE {same.sql}{more})")
+        return Scope(visits.sql, visits.columns, "v.pid", (there,))
+    own = Condition("p.pid = v.pid")
+    order = pick.choice([[items, people, visits], [people, items, visits], [people, visits, items]])
+    return Scope(", ".join(item.sql for item in order), (*columns, *people.columns), "v.pid", (same, own))
+
+
+def public_schema(one: Generator) -> Scope:
+    """Rows with several public tables: in a chain, one of them twice, by a composite key, and in any order."""
+    pick = one.pick
+    one.tags.add("public schema")
+    visits, items = one.table("visits", "v"), one.table("items", "i")
+
+    def public(table: str, alias: str) -> list[Column]:
+        """The columns of a public table."""
+        return [
+            Column(f"{alias}.{column}", "id" if column == "plan_id" else card.type, f"public {alias}", table, column,
+                   bounded=column == "rate", nullable=True)
+            for column, card in PUBLIC_COLUMNS[table].items()
+        ]  # fmt: skip
+
+    chain = ["v.region = a.region", "a.area = c.area"]
+    forms = [
+        (["visits v", "areas a", "climates c"], chain, [*public("areas", "a"), *public("climates", "c")]),
+        (["visits v", "plans p", "plans q"], ["v.plan_id = p.plan_id", "q.plan_id = v.qty"],
+         [*public("plans", "p"), *public("plans", "q")]),
+        (["visits v", "rates r"], ["v.region = r.region", "r.plan_id = v.plan_id"], public("rates", "r") * 2),
+    ]  # fmt: skip
+    tables, equal, added = pick.choice(forms)
+    columns = [*visits.columns, *added, *added]
+    if pick.random() < 0.3:
+        tables, equal, columns = [*tables, "items i"], [*equal, "i.visit_id = v.visit_id"], [*columns, *items.columns]
+    if pick.random() < 0.4:
+        written, known = tables[0], [tables[0].split()[1]]
+        for table in tables[1:]:
+            known.append(table.split()[1])
+            on = [text for text in equal if {side[0] for side in text.split(" = ")} <= {*known} and known[-1] in text]
+            on = [text for text in on if any(side.startswith(f"{known[-1]}.") for side in text.split(" = "))]
+            written += f" {pick.choice(['JOIN', 'INNER JOIN'])} {table} ON {' AND '.join(on)}"
+        return Scope(written, tuple(columns), "v.pid")
+    pick.shuffle(tables)
+    return Scope(", ".join(tables), tuple(columns), "v.pid", tuple(Condition(text) for text in equal))
+
+
 def unions(one: Generator) -> Scope:
     """Rows of two SELECTs, or different rows."""
     pick = one.pick
@@ -617,7 +683,7 @@ def shadowed(one: Generator) -> Scope:
 
 SCOPES: list[tuple[Callable[[Generator], Scope], int]] = [
     (plain, 30), (filtered_rows, 14), (per_person, 16), (windows, 9), (joined, 8), (semi_joined, 7),
-    (with_public_table, 12), (unions, 5), (shadowed, 5),
+    (with_public_table, 12), (unions, 5), (shadowed, 5), (by_a_path, 9), (public_schema, 9),
 ]  # fmt: skip
 
 

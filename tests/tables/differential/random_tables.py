@@ -15,7 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable, arrow_type
+from dither.tables.card.model import (
+    Card,
+    ColumnCard,
+    PersonPath,
+    PrivateTable,
+    PublicTable,
+    arrow_type,
+    with_people_by_path,
+)
 
 FIRST, LAST = date(2024, 1, 1), date(2024, 12, 31)
 DAYS = [FIRST + timedelta(days=days) for days in range((LAST - FIRST).days + 1)]
@@ -23,6 +31,9 @@ REGIONS = ("east", "north", "south")
 KINDS = ("dental", "eye", "other")
 PLANS = [(1, "basic", "low"), (2, "plus", "low"), (3, "gold", "high"), (4, "max", "high"), (5, "old", None)]
 AREAS = [("east", "coast"), ("north", "hills"), ("south", "coast")]
+LABELS = ("drug", "test", "none")
+CLIMATES = [("coast", "mild"), ("hills", "cold"), ("plain", "dry")]
+RATES = [(region, plan, plan * 2.5 + place) for place, region in enumerate(REGIONS) for plan in (1, 2, 3)]
 
 COLUMNS: dict[str, dict[str, ColumnCard]] = {
     "visits": {
@@ -52,7 +63,15 @@ COLUMNS: dict[str, dict[str, ColumnCard]] = {
         "age": ColumnCard("integer", (0, 99)),
         "region": ColumnCard("text", keys=REGIONS),
     },
+    "items": {
+        "visit_id": ColumnCard("integer"),
+        "label": ColumnCard("text", keys=LABELS),
+        "weight": ColumnCard("number", (0, 32)),
+        "qty": ColumnCard("integer", (0, 9)),
+    },
 }
+PATHS = {"items": PersonPath("visits", (("visit_id", "visit_id"),))}
+"""How rows reach their person in tables that name none."""
 PUBLIC_COLUMNS = {
     "plans": {
         "plan_id": ColumnCard("integer"),
@@ -60,8 +79,12 @@ PUBLIC_COLUMNS = {
         "tier": ColumnCard("text"),
     },
     "areas": {"region": ColumnCard("text"), "area": ColumnCard("text")},
+    "climates": {"area": ColumnCard("text"), "climate": ColumnCard("text")},
+    "rates": {"region": ColumnCard("text"), "plan_id": ColumnCard("integer"), "rate": ColumnCard("number")},
 }
-PUBLIC_ROWS: dict[str, Sequence[tuple[Any, ...]]] = {"plans": PLANS, "areas": AREAS}
+PUBLIC_ROWS: dict[str, Sequence[tuple[Any, ...]]] = {
+    "plans": PLANS, "areas": AREAS, "climates": CLIMATES, "rates": RATES,
+}  # fmt: skip
 DOMAINS: dict[str, dict[str, list[Any]]] = {
     "visits": {
         "region": list(REGIONS),
@@ -73,6 +96,7 @@ DOMAINS: dict[str, dict[str, list[Any]]] = {
     },
     "claims": {"kind": list(KINDS), "day": DAYS, "qty": list(range(10))},
     "people": {"sex": ["f", "m"], "age": list(range(100)), "region": list(REGIONS)},
+    "items": {"label": list(LABELS), "qty": list(range(10))},
 }
 """Every value that a column with public keys can have, by what the card says."""
 BEYOND = ("fee", "score")
@@ -107,7 +131,9 @@ def random_data(pick: random.Random) -> Data:
         claims += [_claim(pick, None, nulls) for _ in range(3)]
         persons += [_person(pick, None, nulls)]
     visits = [{**row, "visit_id": number} for number, row in enumerate(visits, start=1000)]
-    rows = {"visits": visits, "claims": claims, "people": persons}
+    numbers = [row["visit_id"] for row in visits]
+    items = [_item(pick, pick.choice([*numbers, None, 9]), nulls) for _ in range(pick.randint(1, 3 * len(visits)))]
+    rows = {"visits": visits, "claims": claims, "people": persons, "items": items}
     return Data({name: _table(name, lines) for name, lines in rows.items()}, nulls > 0, unowned)
 
 
@@ -151,6 +177,11 @@ def _person(pick: random.Random, person: int | None, nulls: float) -> dict[str, 
     return {"pid": person, **_with_nulls(pick, row, nulls)}
 
 
+def _item(pick: random.Random, visit: int | None, nulls: float) -> dict[str, Any]:
+    row = {"label": pick.choice(LABELS), "weight": pick.randint(0, 128) / 4, "qty": pick.choice([0, 1, 2, 2, 7])}
+    return {"visit_id": visit, **_with_nulls(pick, row, nulls)}
+
+
 def _with_nulls(pick: random.Random, row: dict[str, Any], share: float) -> dict[str, Any]:
     return {name: None if pick.random() < share else value for name, value in row.items()}
 
@@ -170,7 +201,9 @@ def card(folder: Path, max_groups: Any, max_rows: Any) -> Card:
     """The card of all of these tables, with limits on what a person counts for."""
     public = {name: PublicTable(str(folder / f"{name}.parquet"), columns) for name, columns in PUBLIC_COLUMNS.items()}
     more = {name: PrivateTable("", COLUMNS[name], "pid") for name in ("claims", "people")}
-    return Card(
+    more |= {name: PrivateTable("", COLUMNS[name], None, path=path) for name, path in PATHS.items()}
+    result = Card(
         "visits", "", COLUMNS["visits"], "pid", max_groups=max_groups, max_rows=max_rows, public=public, tables=more,
         delta=1e-6,
     )  # fmt: skip
+    return with_people_by_path(result)

@@ -32,7 +32,7 @@ FEATURES = {
     "several blocks", "shadowing", "alias equal to a column", "membership", "semi join", "join", "left join",
     "public join", "per person", "window", "qualify", "union or distinct", "subquery", "having", "order", "levels",
     "outer", "whole numbers", "keys beyond bounds", "empty groups", "NULL keys", "limits", "generous", "automatic",
-    "tight",
+    "tight", "path", "public schema",
 }  # fmt: skip
 """What answered questions have, and what their answers show."""
 

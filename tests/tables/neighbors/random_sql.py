@@ -17,7 +17,7 @@ from dither.tables.card.model import ColumnCard
 from dither.tables.query.evaluate import typed
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.sql.aggregates import syntax
-from tables.neighbors.random_tables import COLUMNS, PERSON_COLUMNS
+from tables.neighbors.random_tables import COLUMNS, NOTE_COLUMNS, PERSON_COLUMNS
 
 _LETTERS = {"x": "number", "n": "integer", "s": "text", "d": "date", "t": "timestamp", "b": "boolean"}
 """The columns of the examples of operations, by type."""
@@ -259,6 +259,44 @@ def joined_tables(question: RandomQuestion) -> Relation:
     )
 
 
+def by_a_path(question: RandomQuestion) -> Relation:
+    """Rows that lead to their person by a path of one or two tables."""
+    return _table(question.pick.choice(["notes", "pages"]), NOTE_COLUMNS, "id")
+
+
+def joined_by_keys(question: RandomQuestion) -> Relation:
+    """Rows joined with those that they lead to, on the key alone."""
+    side = question.pick.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+    notes, persons = _table("notes", NOTE_COLUMNS, "id").aliased("n"), _table("persons", PERSON_COLUMNS, "id")
+    if question.pick.random() < 0.5:
+        persons = persons.aliased("p")
+        sql = f"{notes.sql} {side} {persons.sql} ON n.number = p.number"
+        more = {kind: persons.columns[kind] for kind in CONSTANTS}
+        return replace(notes.with_columns(sql, **more, bounded=persons.bounded), keyed=[*notes.keyed, *persons.keyed])
+    pages = _table("pages", NOTE_COLUMNS, "id").aliased("q")
+    if question.pick.random() < 0.4:
+        word = question.pick.choice(["EXISTS", "NOT EXISTS"])
+        inner = "SELECT 1 FROM pages AS q WHERE q.note = n.note AND q.part = n.part AND q.stars > 0"
+        return replace(notes, where=f"{word} ({inner})")
+    sql = f"{pages.sql} {side} {notes.sql} ON q.part = n.part AND n.note = q.note"
+    return replace(pages, sql=sql)
+
+
+def with_public_tables(question: RandomQuestion) -> Relation:
+    """Rows with a public table by a composite key, twice, or first in FROM."""
+    visits = of_card(question).aliased("v")
+    more = {"integer": ["z.zone"], "text": ["z.level"], "bounded": ["z.zone"]}
+    form = question.pick.choice(["composite", "twice", "first", "outer"])
+    if form == "composite":
+        side = question.pick.choice(["JOIN", "LEFT JOIN"])
+        return visits.with_columns(f"{visits.sql} {side} zones AS z ON v.town = z.town AND z.zone = v.stars", **more)
+    if form == "twice":
+        sql = f"{visits.sql}, zones AS y, zones AS z"
+        return visits.with_columns(sql, "v.town = z.town AND y.town = v.region", **more)
+    side = "JOIN" if form == "first" else "LEFT JOIN"
+    return visits.with_columns(f"zones AS z {side} {visits.sql} ON v.town = z.town", **more)
+
+
 def other_table(_: RandomQuestion) -> Relation:
     """The second private table alone."""
     return _table("persons", PERSON_COLUMNS, "id")
@@ -294,7 +332,8 @@ def distinct_rows(question: RandomQuestion) -> Relation:
 
 PERSON_RELATIONS: list[Callable[[RandomQuestion], Relation]] = [
     per_person, per_person, with_windows, with_windows, with_windows, joined_with_itself, joined_tables, other_table,
-    with_semi_join, distinct_rows,
+    with_semi_join, distinct_rows, by_a_path, joined_by_keys, joined_by_keys,
+    with_public_tables,
 ]  # fmt: skip
 """Those for which a row has to have a person: a card without one refuses them."""
 

@@ -10,7 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable, arrow_type
+from dither.tables.card.model import (
+    Card,
+    ColumnCard,
+    PersonPath,
+    PrivateTable,
+    PublicTable,
+    arrow_type,
+    with_people_by_path,
+)
 
 _PRIME = (1 << 31) - 1
 _ENDS = (-(1 << 63), (1 << 63) - 1)
@@ -40,6 +48,25 @@ PERSON_COLUMNS: dict[str, ColumnCard] = {
     "removed": ColumnCard("integer"),
 }
 """The columns of a second private table of the same people; the type of ``id`` is that of the unit."""
+NOTE_COLUMNS: dict[str, ColumnCard] = {
+    "stars": ColumnCard("integer", (-2, 3)),
+    "region": ColumnCard("text", keys=("north", "south", "Ä")),
+    "town": ColumnCard("text"),
+    "removed": ColumnCard("integer"),
+}
+"""The columns of tables that name no person: notes lead to persons by a number, and pages to notes by two columns."""
+KEYS: dict[str, dict[str, ColumnCard]] = {
+    "persons": {"number": ColumnCard("integer")},
+    "notes": {"number": ColumnCard("integer"), "note": ColumnCard("integer"), "part": ColumnCard("text")},
+    "pages": {"note": ColumnCard("integer"), "part": ColumnCard("text")},
+}
+"""The keys of these paths. Several people have some of them, and some rows lead to nobody."""
+PATHS = {
+    "notes": PersonPath("persons", (("number", "number"),)),
+    "pages": PersonPath("notes", (("note", "note"), ("part", "part"))),
+}
+_APART = 1 << 40
+"""What lies between the keys of the rows that are compared, so that no path leads from some of them to the others."""
 _NUMBERS = [0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, math.inf, -math.inf, math.nan]
 VALUES: dict[str, list[Any]] = {
     "region": ["north", "south", "Ä", "A\u0308", "ä", "NORTH", "north ", "east", ""],
@@ -74,8 +101,17 @@ PUBLIC_COLUMNS = {"town": ColumnCard("text"), "zone": ColumnCard("integer", (1, 
 def card(unit: str | None, public_source: str, **options: Any) -> Card:
     """The card of every hostile table, whose people are known by ``unit``; with one, of a second table of theirs."""
     public = {"zones": PublicTable(public_source, PUBLIC_COLUMNS)}
-    tables = {} if unit is None else {"persons": PrivateTable("", {**PERSON_COLUMNS, "id": COLUMNS[unit]}, "id")}
-    return Card("visits", "", COLUMNS, unit, public=public, tables=tables, **options)
+    if unit is None or options.get("rows_without_unit") == "each":  # which tables with paths do not take
+        persons = {} if unit is None else {"persons": PrivateTable("", person_columns(unit), "id")}
+        return Card("visits", "", COLUMNS, unit, public=public, tables=persons, **options)
+    tables = {"persons": PrivateTable("", person_columns(unit), "id")}
+    tables |= {name: PrivateTable("", {**NOTE_COLUMNS, **KEYS[name]}, None, path=PATHS[name]) for name in PATHS}
+    return with_people_by_path(Card("visits", "", COLUMNS, unit, public=public, tables=tables, **options))
+
+
+def person_columns(unit: str) -> dict[str, ColumnCard]:
+    """The columns of the second private table, with the key that notes lead to it by."""
+    return {**PERSON_COLUMNS, "id": COLUMNS[unit], **KEYS["persons"]}
 
 
 def tables_with_one_person_marked(
@@ -94,9 +130,40 @@ def tables_with_one_person_marked(
     if unit is not None:
         people = [*known, *pick.choices(known, k=pick.randint(0, 3)), None]
         persons = [{"id": person, **_person(pick)} for person in people if pick.random() < 0.9]
-        columns = {**PERSON_COLUMNS, "id": COLUMNS[unit]}
-        result["persons"] = _marked(pick, columns, persons, [row["id"] for row in persons], removed)
+        result["persons"] = _marked(pick, person_columns(unit), persons, [row["id"] for row in persons], removed)
+        if not each_without_unit:
+            result |= _with_paths(pick, persons, removed)
     return result
+
+
+def _with_paths(pick: random.Random, persons: list[dict[str, Any]], removed: Any) -> dict[str, pa.Table]:
+    """Rows of notes and pages, whose people are found as the proof says: the least of those that have the key."""
+    by_number = [(row["number"], row["id"]) for row in persons]
+    notes = [_note(pick) for _ in range(pick.randint(4, 40))]
+    owners = [least(by_number, row["number"]) for row in notes]
+    by_note = [((row["note"], row["part"]), owner) for row, owner in zip(notes, owners, strict=True)]
+    pages = [_note(pick) for _ in range(pick.randint(4, 40))]
+    of_pages = [least(by_note, (row["note"], row["part"])) for row in pages]
+    return {
+        "notes": _marked(pick, {**NOTE_COLUMNS, **KEYS["notes"]}, notes, owners, removed),
+        "pages": _marked(pick, {**NOTE_COLUMNS, **KEYS["pages"]}, pages, of_pages, removed),
+    }
+
+
+def least(rows: list[tuple[Any, Any]], key: Any) -> Any:
+    """The least of the people who have a key; None where nobody has it, or a part of it is missing."""
+    if key is None or (isinstance(key, tuple) and None in key):
+        return None
+    return min((owner for other, owner in rows if other == key and owner is not None), default=None)
+
+
+def _note(pick: random.Random) -> dict[str, Any]:
+    return {
+        "number": pick.choice([None, 1, 1, 2, 2, 3, 4, 5]),
+        "note": pick.choice([None, 1, 1, 2, 3]),
+        "part": pick.choice([None, "", "a", "A", "é"]),
+        **{name: pick.choice([None, *VALUES[name]]) for name in ("stars", "region", "town")},
+    }
 
 
 def _person(pick: random.Random) -> dict[str, Any]:
@@ -104,6 +171,7 @@ def _person(pick: random.Random) -> dict[str, Any]:
         "born": pick.choice([None, 1940, 1950, 1951, 1999, 2000, 2001, *_ENDS]),
         "sex": pick.choice([None, "f", "m", "F", ""]),
         "joined": pick.choice(VALUES["ever"]),
+        "number": pick.choice([None, 1, 2, 2, 3, 4]),
     }
 
 
@@ -112,10 +180,16 @@ def _marked(
 ) -> pa.Table:
     marked = [{**row, "removed": int(owner == removed)} for row, owner in zip(rows, owners, strict=True)]
     again = [{**row, "removed": row["removed"] + 2} for row in pick.sample(marked, len(marked))]
-    every = [*marked, *again]
+    every = [_with_own_keys(row) for row in (*marked, *again)]
     return pa.table(
         {name: pa.array([row[name] for row in every], arrow_type(column.type)) for name, column in columns.items()}
     )
+
+
+def _with_own_keys(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with keys that lead only to rows which are compared together with it."""
+    apart = max(row["removed"] - 1, 0) * _APART
+    return row | {name: row[name] + apart for name in ("number", "note") if row.get(name) is not None}
 
 
 def _rows(pick: random.Random) -> list[dict[str, Any]]:

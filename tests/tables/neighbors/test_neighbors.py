@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from dither.tables.compile import relations, statements
+from dither.tables.compile import person_paths, relations, statements
 from dither.tables.compile.context import StatementContext, smallest
 from dither.tables.compile.limits import Limits
 from dither.tables.engines import duckdb as duckdb_engine
@@ -285,6 +285,18 @@ def _window_over_all_people(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relations._Compiler, "_window", planted)
 
 
+def _shared_keys_lead_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row whose key several people have is nobody's, so that each of them can take it from the others."""
+
+    def planted(name: str, *arguments: Any) -> Any:
+        if name != "MIN":
+            return call(name, *arguments)
+        least, most = call("MIN", *arguments), call("MAX", *arguments)
+        return nodes.case([(binary("=", least, most), least)], nodes.literal(None))
+
+    monkeypatch.setattr(person_paths, "call", planted)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -293,7 +305,7 @@ def _window_over_all_people(monkeypatch: pytest.MonkeyPatch) -> None:
         _forgotten_weight, _forgotten_weight_of_people, _square_for_the_number, _norm_of_the_largest_group,
         _weight_rounded_up, _ties_by_physical_order, _groups_by_the_rows_of_others,
         _collation_of_the_source, _floating_point_sum,
-        _join_of_all_people, _window_over_all_people,
+        _join_of_all_people, _window_over_all_people, _shared_keys_lead_to_nobody,
     ],
 )  # fmt: skip
 def test_a_planted_defect_is_found(plant, monkeypatch, tmp_path):

@@ -29,7 +29,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.region < r.region", "one equality"),
     ("SELECT COUNT(*) FROM visits JOIN regions r ON r.name = r.region", "an equality of other columns"),
     ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.age = r.region", "one kind"),
-    ("SELECT COUNT(*) FROM visits JOIN regions USING (region) JOIN regions AS s USING (region)", "twice"),
+    ("SELECT COUNT(*) FROM visits JOIN regions USING (region) JOIN regions USING (region)", "twice"),
     ("SELECT COUNT(*) FROM visits JOIN (SELECT 1) s ON TRUE", "no FROM"),
     ("SELECT region, COUNT(*) FROM visits v JOIN regions r ON r.region = v.region GROUP BY region", "several of"),
     ("SELECT COUNT(*) FROM (SELECT DISTINCT region FROM visits) s", "DISTINCT"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PersonPath, PrivateTable, PublicTable, with_people_by_path
 from dither.tables.query.relations import MAX_DEGREE, relation_card
 from dither.tables.query.tree import (
     Column,
@@ -18,6 +18,8 @@ from dither.tables.query.tree import (
     Projection,
     PublicMembership,
     Windowed,
+    public_joins,
+    public_tables,
 )
 from dither.tables.sql.parse import parse
 from support import refuses
@@ -244,3 +246,100 @@ def test_rows_of_a_person_are_not_copied_without_end():
     for times in (13, 40):  # refused before it is written out
         with refuses(InvalidArgument, "WITH"):
             parse(_doubled(times), CARD)
+
+
+INTEGER, TEXT = ColumnCard("integer"), ColumnCard("text")
+ORDERS = PrivateTable("", {"shop": TEXT, "id": INTEGER, "who": INTEGER}, "who")
+ITEMS = PrivateTable(
+    "", {"shop": TEXT, "nr": INTEGER, "n": ColumnCard("integer", (0, 9))}, None,
+    path=PersonPath("orders", (("nr", "id"), ("shop", "shop"))),
+)  # fmt: skip
+STORE = with_people_by_path(Card("store", "", {}, tables={"orders": ORDERS, "items": ITEMS}))
+SHOP = STORE.for_table("orders", "items")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "orders o JOIN items i ON o.id = i.nr AND i.shop = o.shop",
+        "items i JOIN orders o ON o.id = i.nr AND i.shop = o.shop AND i.n > 2",
+        "orders o, items i WHERE o.id = i.nr AND i.shop = o.shop",
+        "items i LEFT JOIN items j ON j.nr = i.nr AND i.shop = j.shop",
+        "items i WHERE EXISTS (SELECT 1 FROM orders o WHERE o.id = i.nr AND i.shop = o.shop)",
+    ],
+)
+def test_a_key_that_leads_to_a_person_joins_as_the_person_does(rows):
+    question = parse(f"SELECT COUNT(*) AS n FROM {rows}", SHOP)
+    assert isinstance(question.source, PersonJoin)
+    for half in (" AND i.shop = o.shop", " AND i.shop = j.shop"):
+        if half in rows:
+            with refuses(InvalidArgument, "person"):
+                parse(f"SELECT COUNT(*) AS n FROM {rows.replace(half, '')}", SHOP)
+
+
+STEPS = PublicTable("", {"area": TEXT, "land": TEXT, "size": ColumnCard("number")})
+PRICES = PublicTable("", {"region": TEXT, "age": INTEGER, "price": ColumnCard("number", (0, 9))})
+SCHEMA = replace(CARD, public={"areas": AREAS, "steps": STEPS, "prices": PRICES})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "visits v JOIN areas a ON v.region = a.region JOIN steps s ON a.area = s.area",
+        "visits v LEFT JOIN areas a ON v.region = a.region LEFT JOIN steps s ON a.area = s.area",
+        "visits v, areas a, steps s WHERE v.region = a.region AND s.area = a.area",
+        "steps s, areas a, visits v WHERE v.region = a.region AND s.area = a.area AND v.age > 3",
+        "areas a JOIN visits v ON v.region = a.region JOIN steps s ON a.area = s.area",
+        "visits v JOIN areas a ON v.region = a.region AND a.area <> 'x', steps s WHERE a.area = s.area",
+        "visits v, areas a, steps s WHERE (v.region = a.region AND a.area = s.area AND v.age = 1) "
+        "OR (s.area = a.area AND v.region = a.region AND a.area = s.area AND v.age = 2)",
+    ],
+)
+def test_public_tables_are_joined_in_a_chain_in_any_order(rows):
+    question = parse(f"SELECT s.land, COUNT(*) AS n FROM {rows} GROUP BY s.land", SCHEMA)
+    assert public_tables(question) == ["steps", "areas"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "visits v JOIN areas a ON v.region = a.region JOIN areas b ON v.region = b.region",
+        "visits v, areas a, areas b WHERE v.region = a.region AND b.area = a.area",
+        "visits v JOIN prices p ON v.region = p.region AND v.age = p.age",
+        "visits v JOIN prices p USING (region, age)",
+        "visits v LEFT JOIN prices p ON p.age = v.age + 1 AND v.region = p.region",
+        "prices p, visits v WHERE v.region = p.region AND v.age = p.age",
+    ],
+)
+def test_a_public_table_is_joined_twice_or_by_a_composite_key(rows):
+    question = parse(f"SELECT COUNT(*) AS n, AVG(v.amount) AS m FROM {rows}", SCHEMA)
+    joins = public_joins(question)
+    assert [len(join.pairs) for join in joins] == ([1, 1] if "areas" in rows else [2])
+
+
+def test_a_public_table_that_nothing_connects_is_refused_as_it_is_written():
+    with refuses(InvalidArgument, "JOIN … ON one equality"):
+        parse("SELECT COUNT(*) AS n FROM visits v, areas a WHERE v.age > 3", SCHEMA)
+    with refuses(InvalidArgument, "the public table 'areas' first"):
+        parse("SELECT COUNT(*) AS n FROM areas a, visits v WHERE v.region > a.region", SCHEMA)
+
+
+def test_a_public_table_whose_rows_are_all_kept_counts_none_where_nobody_is():
+    rows = "areas a LEFT JOIN visits v ON v.region = a.region"
+    kept = ["COUNT(v.who)", "COUNT(DISTINCT v.who)", "SUM(v.amount)", "AVG(v.amount + 1)",
+            "COUNT(*) FILTER (WHERE v.age > 3)", "SUM(CASE WHEN v.age > 3 THEN v.amount END)"]  # fmt: skip
+    for asked in kept:
+        parse(f"SELECT a.area, {asked} AS n FROM {rows} GROUP BY a.area", SCHEMA)
+    for asked in [
+        "COUNT(*)",
+        "SUM(COALESCE(v.amount, 1))",
+        "COUNT(a.area)",
+        "SUM(CASE WHEN v.age > 3 THEN 1 ELSE 0 END)",
+    ]:
+        with refuses(InvalidArgument, "COUNT(v.who)"):
+            parse(f"SELECT a.area, {asked} AS n FROM {rows} GROUP BY a.area", SCHEMA)
+        with refuses(InvalidArgument, "COUNT(v.who)"):
+            in_list = f"{rows} WHERE v.who IN (SELECT id FROM patients)"
+            parse(f"SELECT a.area, {asked} AS n FROM {in_list} GROUP BY a.area", SCHEMA)
+    with refuses(InvalidArgument, "start with the private table"):
+        parse(f"SELECT COUNT(*) AS n FROM (SELECT v.who, a.area FROM {rows}) AS s", SCHEMA)

@@ -23,7 +23,16 @@ from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import Guarantee
 from dither.public_module import public_in
 from dither.tables.card.profile import Profile
-from dither.tables.card.values import FORMATS, Value, clip, format_problem, literal_type, plain_keys, plain_value
+from dither.tables.card.values import (
+    FORMATS,
+    Value,
+    clip,
+    closest,
+    format_problem,
+    literal_type,
+    plain_keys,
+    plain_value,
+)
 
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
 MIN_EPSILON = 1e-4
@@ -92,16 +101,41 @@ class PublicTable:
 
 
 @dataclass(frozen=True)
+class PersonPath:
+    """How the rows of a private table reach their person: through the rows of another private ``table`` with the same
+    key.
+
+    ``keys`` are pairs of a column of the own table and the column of the other one that it refers to: one pair, or
+    several for a composite key. What makes it private is stated in :mod:`dither.tables.compile.person_paths`.
+    """
+
+    table: str
+    keys: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return f"{self.table} via {' AND '.join(f'{own} = {other}' for own, other in self.keys)}"
+
+
+@dataclass(frozen=True)
 class PrivateTable:
     """A table of rows about people: where it is, its columns, and which of them names the person.
 
-    ``rows`` is about how many rows it has, if that is public.
+    ``rows`` is about how many rows it has, if that is public. Where the person is reached by a ``path``, the source
+    has no column of the person: :func:`with_people_by_path` adds one to ``columns``, and names it as the ``unit``.
     """
 
     source: str
     columns: Mapping[str, ColumnCard]
     unit: str | None
     rows: int | None = field(default=None, repr=False)
+    path: PersonPath | None = field(default=None, repr=False)
+
+    @property
+    def stated_columns(self) -> Mapping[str, ColumnCard]:
+        """The columns of the source: all but the person where that is reached by a path."""
+        if self.path is None:
+            return self.columns
+        return {name: column for name, column in self.columns.items() if name != self.unit}
 
 
 @dataclass(frozen=True)
@@ -184,12 +218,14 @@ class Card:
     """What is released over time, by name: ``dither series CARD NAME``. It changes no answer to a question."""
     profile: Profile | None = field(default=None, repr=False)
     """The newest profile that the ledger has recorded, set when a table is opened; no card file states it."""
+    path: PersonPath | None = field(default=None, repr=False)
+    """How the rows of the card's own table reach their person, where no column of it names them."""
 
     @property
     def private_tables(self) -> Mapping[str, PrivateTable]:
         """All private tables by their names in SQL; the card's own table, if it has columns, comes first."""
-        own = {self.name: PrivateTable(self.source, self.columns, self.unit, self.rows)} if self.columns else {}
-        return {**own, **self.tables}
+        own = PrivateTable(self.source, self.columns, self.unit, self.rows, self.path)
+        return {**({self.name: own} if self.columns else {}), **self.tables}
 
     @cached_property
     def counts_rows_without_unit(self) -> bool:
@@ -219,6 +255,7 @@ class Card:
             columns=table.columns,
             unit=table.unit,
             rows=table.rows,
+            path=table.path,
             tables={other: self.private_tables[other] for other in others},
         )
 
@@ -271,6 +308,56 @@ def arrow_type(type: Type) -> Any:
     return types[type]
 
 
+def with_people_by_path(card: Card) -> Card:
+    """Return the card with a column of the person in each table that reaches it by a path, named as in the table where
+    the path ends; refuse a path that ends nowhere.
+
+    >>> orders = PrivateTable("orders.csv", {"id": ColumnCard("integer"), "who": ColumnCard("text")}, "who")
+    >>> path = PersonPath("orders", (("order_id", "id"),))
+    >>> items = PrivateTable("items.csv", {"order_id": ColumnCard("integer")}, None, path=path)
+    >>> with_people_by_path(Card("shop", "", {}, tables={"orders": orders, "items": items})).tables["items"].unit
+    'who'
+    """
+    known = dict(card.private_tables)
+    for name in known:
+        _reach(name, known, ())
+    own = known.pop(card.name, None) if card.columns else None
+    card = replace(card, tables=known) if card.tables else card
+    return card if own is None or own.unit == card.unit else replace(card, columns=own.columns, unit=own.unit)
+
+
+def _reach(name: str, known: dict[str, PrivateTable], passed: tuple[str, ...]) -> None:
+    """Add the column of the person to the table ``name`` of the ``known`` ones, and to those that its path passes;
+    ``passed`` are the tables whose paths led here."""
+    table = known[name]
+    if table.path is None or table.unit is not None:
+        return
+    where, path = f"{name}.person", table.path
+    others = [other for other in known if other not in (name, *passed)]
+    if path.table not in others:
+        expected = f"a path through one of {', '.join(others) or 'several private tables'}"
+        got = "a path that comes back to it" if path.table in known else f"one through {clip(path.table)!r}"
+        raise InvalidArgument(where, expected, got, closest(path.table, others) if others else "name a unit")
+    _reach(path.table, known, (*passed, name))
+    end = known[path.table]
+    if end.unit is None:
+        fix = f"state unit or person of {path.table}"
+        raise InvalidArgument(where, "a path that ends at a column of the person", "one that ends nowhere", fix)
+    for own, other in path.keys:
+        kinds = []
+        for column, columns in ((own, table.stated_columns), (other, end.stated_columns)):
+            if column not in columns:
+                raise InvalidArgument(where, "columns of both tables", repr(clip(column)), closest(column, columns))
+            kinds.append(columns[column].type)
+        if kinds[0] != kinds[1] or kinds[0] not in ("integer", "text", "date"):
+            fix = "give both columns one of these types"
+            raise InvalidArgument(where, "keys of whole numbers, text or dates", " = ".join(kinds), fix)
+    taken = {column.casefold() for column in table.columns}
+    unit = end.unit if end.unit.casefold() not in taken else f"{path.table}.{end.unit}"
+    person = ColumnCard(end.columns[end.unit].type)
+    known[name] = replace(table, columns={**table.columns, unit: person}, unit=unit)
+
+
 _FLOATS = "a pandas column of whole numbers with gaps is made of floats: use astype('Int64')"
 
 
@@ -283,6 +370,9 @@ def check_private_tables(card: Card) -> None:
     """Refuse a card whose tables name people by columns of different types, or have ambiguous names."""
     _check_unit("unit", card.columns, card.unit)
     _check_public_sources(card)
+    if card.counts_rows_without_unit and any(table.path is not None for table in card.private_tables.values()):
+        expected = '"drop" where a person is reached by a path: a row that reaches nobody is in no answer'
+        raise InvalidArgument("rows_without_unit", expected, '"each"', 'write rows_without_unit = "drop"')
     if not card.tables:
         return
     _check_names(card)

@@ -33,6 +33,17 @@ place of its own source, unit and columns::
     [tables.visits.columns.patient]
     type = "integer"
 
+A table whose rows name no person has a path to the person in place of a unit: the row of another private table that
+has the same key. That table has a unit, or a path of its own. A composite key has several equalities, joined by AND::
+
+    [tables.procedures]
+    source = "procedures.parquet"
+    person = "visits via visit_id = id"
+
+The person of a procedure is that of its visit. A procedure without a visit, and one whose visit has no patient, is
+excluded from every answer. The steward asserts that a key has one person: a key with several belongs to the first of
+them in order, which keeps answers private, and ``dither check`` counts such keys.
+
 A series, which is released over time, has a section like this::
 
     [series.daily]
@@ -76,11 +87,13 @@ from dither.tables.card.model import (
     TYPES,
     Card,
     ColumnCard,
+    PersonPath,
     PrivateTable,
     PublicTable,
     SeriesCard,
     Type,
     check_private_tables,
+    with_people_by_path,
 )
 from dither.tables.card.values import FORMATS, Value, clip, format_problem, nearest
 
@@ -452,10 +465,10 @@ def _shown(line: str) -> str:
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
     "public", "tables", "version", "as_of", "min_epsilon", "max_incidents", "receipt", "incident_log",
-    "rows_without_unit", "rows", "series",
+    "rows_without_unit", "rows", "series", "person",
 )  # fmt: skip
 _PUBLIC = ("source", "columns")
-_TABLE = ("source", "unit", "columns", "rows")
+_TABLE = ("source", "unit", "person", "columns", "rows")
 _BUDGET = ("epsilon", "delta", "rho", "per", "each_analyst", "population", "filter")
 _GUARANTEE = ("epsilon", "delta", "rho")
 
@@ -522,7 +535,9 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         rows=None if given.get("rows") is None else _whole(given, "rows"),
         tables=tables,
         series=series_of(given.get("series"), columns),
+        path=person_path(given, "", unit) if has_own else None,
     )
+    card = with_people_by_path(card)
     check_private_tables(card)
     return card
 
@@ -555,8 +570,44 @@ def _tables(given: Mapping[str, Any], home: Path) -> dict[str, PrivateTable]:
         columns = columns_of(section, where)
         source = _place(_text(section, "source", where, required=True), home)
         rows = None if section.get("rows") is None else _whole(section, "rows")
-        result[name] = PrivateTable(source, columns, _unit(section, where, columns), rows)
+        unit = _unit(section, where, columns)
+        result[name] = PrivateTable(source, columns, unit, rows, person_path(section, where, unit))
     return result
+
+
+_EQUALITY = r"\s*(\S+)\s*=\s*(\S+)\s*"
+_PATH = re.compile(rf"\s*(\w+)\s+via\s({_EQUALITY}(?:\sAND{_EQUALITY})*)", re.IGNORECASE)
+EXAMPLE_OF_PATH = "orders via order_id = id"
+
+
+def person_path(given: Mapping[str, Any], where: str, unit: str | None) -> PersonPath | None:
+    """Return the path to the person that a card or one of its tables states under ``person``; None where it states
+    none. ``unit`` is the column that it names instead."""
+    text = _text(given, "person", where)
+    if text is None:
+        return None
+    name = f"{where}.person" if where else "person"
+    if unit is not None:
+        raise wrong(name, "a unit or a path to the person", "both", "remove one of them")
+    path = path_in(text)
+    if path is None:
+        fix = f'write person = "{EXAMPLE_OF_PATH}": a private table, and the equal keys of both'
+        raise wrong(name, "a path to the person", repr(clip(text)), fix)
+    return path
+
+
+def path_in(text: str) -> PersonPath | None:
+    """Return the path to the person that a text says, such as ``orders via order_id = id``; None where it says none.
+
+    >>> path_in("orders via shop = shop AND order_id = id").keys
+    (('shop', 'shop'), ('order_id', 'id'))
+    """
+    match = _PATH.fullmatch(text)
+    if match is None:
+        return None
+    pairs = re.split(r"\sAND\s", match[2], flags=re.IGNORECASE)
+    sides = (pair.partition("=") for pair in pairs)
+    return PersonPath(match[1], tuple((own.strip(), other.strip()) for own, _, other in sides))
 
 
 def _rows_without_unit(given: object, unit: str | None, people_pay: bool) -> Literal["drop", "each"] | None:

@@ -469,12 +469,15 @@ def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find
     ``table`` is the table in the engine, of which ``known`` is public, and ``name`` its name in the statement. A key of
     doubles is not compared with public integers: several large ones would equal the same double.
     """
-    own, public_type = expressions.key(item.own, find), find(Column(item.other, item.table))[1].type
-    if (own.type, public_type) == ("number", "integer"):
-        fix = f"state {item.other} as a number in the card"
-        raise InvalidArgument("JOIN", "keys of one type", f"{own.type} and {public_type}", fix)
-    equal = binary("=", own.node, nodes.column(item.other, name))
-    return join(relation(once(table, list(known.columns), item.other), name), equal, "LEFT" if item.left else "")
+    equal = []
+    for value, other in item.pairs:
+        own, public_type = expressions.key(value, find), find(Column(other, item.table))[1].type
+        if (own.type, public_type) == ("number", "integer"):
+            fix = f"state {other} as a number in the card"
+            raise InvalidArgument("JOIN", "keys of one type", f"{own.type} and {public_type}", fix)
+        equal.append(binary("=", own.node, nodes.column(other, name)))
+    rows = relation(once(table, list(known.columns), *item.columns), name)
+    return join(rows, all_of(equal), "LEFT" if item.left else "")
 
 
 def _named(node: exp.Expr, name: str) -> exp.Expr:
@@ -663,11 +666,11 @@ def free_prefix(names: Iterable[str]) -> str:
     return prefix
 
 
-def once(table: exp.Expr, columns: Sequence[str], key: str) -> exp.Select:
+def once(table: exp.Expr, columns: Sequence[str], *key: str) -> exp.Select:
     """Return columns of a public table with at most one row for each value of its key, so that a join with it never
     repeats a row."""
     place = f"{free_prefix(columns)}place"
-    number = alias(row_number([nodes.column(key)], [nodes.column(key)]), place)
+    number = alias(row_number(list(map(nodes.column, key)), list(map(nodes.column, key))), place)
     numbered = select([*map(nodes.column, columns), number], relation(table, "p"))
     first = binary("=", plain_column(place), integer(1))
     return select([*map(nodes.column, columns)], relation(numbered, "q"), where=[first])

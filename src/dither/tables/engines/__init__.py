@@ -16,7 +16,6 @@ What every engine promises, whatever the source:
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,8 +27,8 @@ from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 from dither.tables.planning.group_keys import MOST_ROWS, MOST_VALUES
 from dither.tables.query.operations.base import NUMBERS
-from dither.tables.query.relations import shown_expressions
-from dither.tables.query.tree import Column, Query, columns, conditions, public_joins
+from dither.tables.query.relations import names_read, shown_expressions
+from dither.tables.query.tree import Call, Column, Query, columns, conditions, public_joins
 
 __all__ = ["Engine", "connect", "malformed_lines", "same_place", "with_public_values"]
 
@@ -172,8 +171,10 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
     a public table is public, and so is what follows from it.
     """
     joins = {join.table: join for join in public_joins(query) if join.table in card.public}
+    joins |= {join.table: join for join in public_joins(query) if join.table in card.public and join.left}
     public = dict(card.public)
-    grouped = [*(group.value for group in query.groups), *shown_expressions(query)]
+    read = names_read(query)
+    grouped = [*(group.value for group in query.groups), *shown_expressions(query, read)]
     for column in sorted(columns(*grouped), key=str):
         if column.table not in joins or public[column.table].columns[column.name].keys is not None:
             continue
@@ -188,17 +189,18 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
     bounded_by = [
         item for item in query.aggregates.values() if item.bounds is None and item.kind not in _WITHOUT_BOUNDS
     ]
-    for column in sorted(columns(*(item.value for item in bounded_by if item.value is not None)), key=str):
+    added_up = [value for item in bounded_by for value in (item.value, item.other) if value is not None]
+    computed = [value for value in (*grouped, *conditions(query)) if isinstance(value, Call)]
+    for column in sorted(columns(*added_up, *shown_expressions(query, read), *computed), key=str):
         if column.table is None or column.table not in joins:
             continue
         table = public[column.table]
         of_column = table.columns[column.name]
         if of_column.type not in NUMBERS or of_column.bounds is not None:
             continue
-        values = engine.public_values(column.table, column.name, MOST_VALUES) or ()
-        numbers = [value for value in values if isinstance(value, (int, float)) and math.isfinite(value)]
-        if numbers and min(numbers) < max(numbers):
-            bounded = replace(of_column, bounds=(min(numbers), max(numbers)))
+        bounds = engine.public_bounds(column.table, column.name)
+        if bounds is not None:
+            bounded = replace(of_column, bounds=bounds)
             public[column.table] = replace(table, columns={**table.columns, column.name: bounded})
     for name, join in joins.items():
         by_key = {Column(join.other, name)} if join.own in grouped else set()

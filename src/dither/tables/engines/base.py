@@ -33,6 +33,8 @@ from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
 from dither.tables.card.values import Value, clip, literal_type
 from dither.tables.compile.context import Statement
+from dither.tables.compile.person_paths import rows_beyond_path, with_person
+from dither.tables.draft_paths import ForeignKey
 from dither.tables.engines.conversions import KeyCells, parsed_text, unit_text
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect
@@ -198,7 +200,7 @@ class Engine(ABC):
     def prepare(self) -> None:
         """Check every table's source against the card, and create the view (or subquery) of its converted columns that
         questions read; :func:`connect` calls it once."""
-        for place, table in enumerate(self.table_names):
+        for place, table in self._in_order_of_paths():
             present = self._check_table(table)
             columns = (
                 {name: ColumnCard(column.types[0]) for name, column in present.items() if column.types}
@@ -212,8 +214,27 @@ class Engine(ABC):
             if self.card is not None and unit is not None and self.card.counts_rows_without_unit:
                 query = query.where(self._readable_or_null(unit, present[unit], columns[unit]))
             view = ROWS if place == 0 else f"{ROWS}_{place}"
+            of_source = {name: present[name] for name in columns}
+            path = self._tables[table].path if table in self._tables else None
+            if path is not None:
+                end, columns = self._tables[path.table], dict(self._tables[table].columns)
+                unit, person = self._tables[table].unit, end.unit
+                assert unit is not None
+                assert person is not None
+                query = with_person(query, path, unit, self.private(path.table), person)
             node = self._safely(partial(self._name, view, query))
-            self._private[table] = OpenTable(columns, {name: present[name] for name in columns}, node)
+            self._private[table] = OpenTable(columns, of_source, node)
+
+    def _in_order_of_paths(self) -> list[tuple[int, str]]:
+        """Return the private tables with their places in the card, each after those that its path to the person
+        passes."""
+
+        def hops(name: str) -> int:
+            """Return how many tables the path of a table passes."""
+            path = self._tables[name].path if name in self._tables else None
+            return 0 if path is None else 1 + hops(path.table)
+
+        return sorted(enumerate(self.table_names), key=lambda item: hops(item[1]))
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -230,11 +251,14 @@ class Engine(ABC):
 
     def _declared(self, table: str) -> Mapping[str, ColumnCard]:
         """Return the columns that the card declares for a table; none without a card."""
-        return self._tables[table].columns if table in self._tables else {}
+        return self._tables[table].stated_columns if table in self._tables else {}
 
     def _unit(self, table: str) -> str | None:
-        """Return the column that names the person in a table; None where every row is a person of its own."""
-        return self._tables[table].unit if table in self._tables else None
+        """Return the column of a table's source that names the person; None where every row is a person of its own, and
+        where the person is reached by a path."""
+        if table not in self._tables or self._tables[table].path is not None:
+            return None
+        return self._tables[table].unit
 
     def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
         """Return the condition that a unit is NULL in the source or converts to the card's type.
@@ -295,6 +319,14 @@ class Engine(ABC):
             if present.types
         }
 
+    def foreign_keys(self) -> list[ForeignKey]:
+        """Return the foreign keys that the source's database declares of it; none for files and frames."""
+        return self._safely(lambda: self._foreign_keys(self._own))
+
+    def _foreign_keys(self, table: str) -> list[ForeignKey]:
+        """Return the foreign keys of a table's source."""
+        return []
+
     def unusable(self) -> list[str]:
         """Return the source's columns whose type no card can state, such as lists, bytes and times of day."""
         return [name for name, present in self.source_columns().items() if not present.types]
@@ -347,6 +379,21 @@ class Engine(ABC):
             rows = exp.select(cells).from_(rows).where(nodes.is_not_null(cells)).limit(most).subquery("cells")
         line = self.run(exp.select(*counts).from_(rows)).to_pylist()[0]
         return [int(line[f"n{place}"]) for place in range(len(readings))]
+
+    def count_beyond_path(self, table: str) -> tuple[int, int]:
+        """Return how many rows of a table reach no person by its path, and how many keys of the path's next table have
+        several rows.
+
+        Only for the steward: it reads rows, and the counts are not private.
+        """
+        path = self._tables[table].path
+        assert path is not None
+        unit, person = self._tables[table].unit, self._tables[path.table].unit
+        assert unit is not None
+        assert person is not None
+        query = rows_beyond_path(self.private(table), unit, path, self.private(path.table), person)
+        line = self.run(query).to_pylist()[0]
+        return int(line["unreached"]), int(line["repeated"])
 
     def _as_read(self, name: str, present: SourceColumn, reading: CellReading) -> exp.Expr:
         """Return the column ``name`` as SQL that is NULL where its cell cannot be read that way (see
@@ -441,14 +488,14 @@ class Engine(ABC):
         elsewhere, and has to be loaded."""
         return None
 
-    def unique(self, name: str, column: str) -> bool:
-        """Return whether a column of a public table has no repeated values other than NULL, so that it can be the key
-        of a join."""
-        key = nodes.column(column, "p")
+    def unique(self, name: str, *columns: str) -> bool:
+        """Return whether columns of a public table together have no repeated values, so that they can be the key of a
+        join. Rows with a NULL among them do not count."""
+        keys = [nodes.column(column, "p") for column in columns]
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
             exp.alias_(self.public(name), "p", table=True)
         )
-        twice = twice.where(exp.Not(this=exp.Is(this=key, expression=exp.null()))).group_by(key)
+        twice = twice.where(*map(nodes.is_not_null, keys)).group_by(*keys)
         most = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "most")).from_(twice.subquery("c"))
         result = self.run(most).column("most")[0].as_py()
         return result is None or result == 1
@@ -462,6 +509,16 @@ class Engine(ABC):
         result = [value for (value,) in lines]
         known = sorted(value for value in result if value is not None)
         return (*known, *(value for value in result if value is None))
+
+    def public_bounds(self, name: str, column: str) -> tuple[float, float] | None:
+        """Return the least and the largest finite number of a public table's column; None where it has not two."""
+        value = nodes.column(column, "p")
+        large = nodes.double(1e100)
+        inside = nodes.all_of([nodes.binary("<=", value, large), nodes.binary(">=", value, nodes.negate(large))])
+        ends = [exp.alias_(exp.Min(this=value), "low"), exp.alias_(exp.Max(this=value), "high")]
+        line = self.run(exp.select(*ends).from_(exp.alias_(self.public(name), "p", table=True)).where(inside))
+        low, high = line.column("low")[0].as_py(), line.column("high")[0].as_py()
+        return None if low is None or not low < high else (low, high)
 
     def public_rows(self, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
         """Return the distinct rows of a public table in some columns; None where there are more than ``most``, or

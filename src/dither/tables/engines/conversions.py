@@ -277,7 +277,7 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
     result = []
     for table in engine.table_names:
         present = engine.source_columns(table)
-        columns = engine.card.private_tables[table].columns
+        columns = engine.card.private_tables[table].stated_columns
         counts = engine.count_cells(
             table, [(name, reading) for name, column in columns.items() for reading in (None, column, MARKERS)]
         )
@@ -295,7 +295,7 @@ def cells_without_key(engine: Engine) -> list[CellsWithoutKey]:
     assert engine.card is not None
     result = []
     for table in engine.table_names:
-        columns = engine.card.private_tables[table].columns
+        columns = engine.card.private_tables[table].stated_columns
         listed = [(name, column) for name, column in columns.items() if column.keys]
         if not listed:
             continue
@@ -315,8 +315,8 @@ def marked_people(engine: Engine) -> list[MarkedPeople]:
     assert engine.card is not None
     result = []
     for table in engine.table_names:
-        unit = engine.card.private_tables[table].unit
-        if unit is not None and "text" in engine.source_columns(table)[unit].types[:1]:
+        unit, present = engine.card.private_tables[table].unit, engine.source_columns(table)
+        if unit is not None and unit in present and "text" in present[unit].types[:1]:
             (rows,) = engine.count_cells(table, [(unit, MARKERS)])
             result += [MarkedPeople(table, unit, rows)] if rows else []
     return result

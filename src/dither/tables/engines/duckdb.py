@@ -29,6 +29,7 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument, InvalidData
 from dither.tables.card.model import TYPES, Card, ColumnCard, Type
+from dither.tables.draft_paths import ForeignKey
 from dither.tables.engines import files, frames
 from dither.tables.engines.base import Engine, EngineFailure, PrivateFolder, SourceColumn, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
@@ -254,6 +255,18 @@ class DuckDBEngine(Engine):
             return nodes.bytewise(x, "duckdb")
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
+    def _foreign_keys(self, table: str) -> list[ForeignKey]:
+        """Return the foreign keys of a table of a DuckDB database."""
+        raw = self._sources[table].raw
+        if not isinstance(raw, exp.Table) or not raw.catalog:
+            return []
+        look = (
+            "SELECT constraint_column_names, referenced_table, referenced_column_names FROM duckdb_constraints() "
+            "WHERE constraint_type = 'FOREIGN KEY' AND (database_name, schema_name, table_name) = (?, ?, ?)"
+        )
+        lines = self._connection.execute(look, [raw.catalog, raw.db, raw.name]).fetchall()
+        return [ForeignKey(tuple(own), other, tuple(referred)) for own, other, referred in lines]
+
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         """Create a temporary view of a query and return it for FROM."""
         self._connection.execute(f"CREATE TEMP VIEW {view} AS {nodes.render(query, 'duckdb')}")
@@ -353,10 +366,11 @@ def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mappi
     result: dict[str, DuckDBSource] = {}
     catalogs: dict[str, str] = {}
     for place, (table, source) in enumerate(sources.items()):
-        columns = card.private_tables[table].columns if card is not None and table in card.private_tables else None
+        known = None if card is None else card.private_tables.get(table)
+        columns = None if known is None else known.stated_columns
         raw = _RAW if place == 0 else f"{_RAW}_{place}"
         if not isinstance(source, str):
-            unit = card.private_tables[table].unit if card is not None and columns is not None else None
+            unit = None if known is None else known.unit
             result[table] = _of_frame(source, columns, types, unit, raw)
             continue
         path, mark, relation = source.rpartition("::")

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
+from dither.tables.draft_paths import ForeignKey
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, EngineFailure, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
@@ -142,6 +143,11 @@ class PostgreSQLEngine(Engine):
         number = exp.NEQ(this=nodes.column(name), expression=exp.Literal.string("NaN"))  # which names no person
         return exp.Case(default=exp.null()).when(number, value)
 
+    def _foreign_keys(self, table: str) -> list[ForeignKey]:
+        """Return the foreign keys of a table."""
+        lines = self._connection.execute(_FOREIGN_KEYS, (self._relations[table][0],)).fetchall()
+        return [ForeignKey(tuple(own), other, tuple(referred)) for own, other, referred in lines]
+
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         """Return the query as a subquery: the connection is read-only and creates no views."""
         return exp.Subquery(this=query)
@@ -256,6 +262,15 @@ def _connected(url: str) -> psycopg.Connection[Any]:
     raise source_error("a PostgreSQL server that lets us in", got, fix)
 
 
+_NAMES = (
+    "(SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.{key}) WITH ORDINALITY AS k(number, place) "
+    "JOIN pg_attribute AS a ON a.attrelid = f.{relation} AND a.attnum = k.number)"
+)
+_FOREIGN_KEYS = (
+    f"SELECT {_NAMES.format(key='conkey', relation='conrelid')}, c.relname, "
+    f"{_NAMES.format(key='confkey', relation='confrelid')} FROM pg_constraint AS f "
+    "JOIN pg_class AS c ON c.oid = f.confrelid WHERE f.contype = 'f' AND f.conrelid = %s ORDER BY f.oid"
+)
 _REFUSED = {
     "password": ("a refused or missing password", "put the right one into ~/.pgpass or PGPASSWORD"),
     "authentication": ("a refused user", "check the user's name and how the server checks it"),

@@ -196,9 +196,9 @@ def statement_contexts(question: Question, plan: QuestionPlan) -> list[Statement
         tables |= {name or "": engine.private(name or part.card.name) for name in private_tables(part.query)}
         tables |= {name: engine.public(name) for name in public_tables(part.query)}
     for join in dict.fromkeys(join for part in plan.parts for join in public_joins(part.query)):
-        if not engine.unique(join.table, join.other):
+        if not engine.unique(join.table, *join.columns):
             # a row with several partners would count several times
-            expected = f"each {join.other} once, since it is joined on it"
+            expected = f"each {', '.join(join.columns)} once, since it is joined on it"
             kept = f"WHERE {show(join.own)} IN (SELECT {join.other} FROM {join.table})"
             fix = f"join it on a column with different values, or keep rows that are in it: {kept}"
             raise InvalidData(f"public table {join.table}", expected, "one twice", fix)

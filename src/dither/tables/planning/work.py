@@ -20,9 +20,10 @@ So the choice does not depend on the values, and averages of the rows kept are t
 So a relation still has the rows of each person as a function of that person's rows.
 What a person adds to an answer is bounded after that, as for any rows (:mod:`dither.tables.compile.limits`).
 
-Not limited are rows that are combined with one row of the same person (a table per person), rows for which EXISTS asks
-whether the person has any, and rows that are aggregated, numbered or sorted: their work is proportional to their
-number, up to a logarithm.
+Not limited are rows that are combined with one row of the same person (a table per person), rows that are joined on a
+key to which a path in the card leads (the steward asserts that one row has it, and ``dither check`` counts keys with
+several), rows for which EXISTS asks whether the person has any, and rows that are aggregated, numbered or sorted: their
+work is proportional to their number, up to a logarithm.
 
 How much work the texts of one row can be: a question has so many operations on texts, counted before data are read.
 
@@ -46,7 +47,7 @@ from dither.tables.compile.relations import inner_lookup
 from dither.tables.planning.group_keys import card_of_question
 from dither.tables.query import nodes
 from dither.tables.query.operations.text import TEXT
-from dither.tables.query.relations import relation_schema
+from dither.tables.query.relations import person_of, relation_schema, single_partners
 from dither.tables.query.tree import (
     Call,
     CappedRows,
@@ -136,7 +137,7 @@ def _with_limits(source: Source, card: Card, most: int, seen: set[str]) -> Sourc
     inside = [_with_limits(item, card, most, own) for item, own in sides]
     rows = [_rows_and_work(item, card)[0] for item in inside]
     looks_up = source.kind in ("semi", "anti") and source.on is None  # whether the person has any row
-    if not looks_up and (1,) not in rows:
+    if not looks_up and (1,) not in rows and not any(_single_partners(source, card)):
         inside = [
             CappedRows(item, most, tuple(sorted(own))) if known is None else item
             for item, known, (_, own) in zip(inside, rows, sides, strict=True)
@@ -148,7 +149,7 @@ def _read(query: Query) -> set[str]:
     """Return the columns of its relation in FROM that a question reads, those of all levels together."""
     groups = (group.value for group in (*query.groups, *query.rolled_up))
     values = (value for item in query.aggregates.values() for value in (item.value, item.other))
-    return _names(query.where, *(join.own for join in query.joins), *groups, *values)
+    return _names(query.where, *(own for join in query.joins for own, _ in join.pairs), *groups, *values)
 
 
 def _read_inside(source: _Node, card: Card, seen: set[str]) -> set[str]:
@@ -157,7 +158,7 @@ def _read_inside(source: _Node, card: Card, seen: set[str]) -> set[str]:
         return seen | _names(source.value)
     if isinstance(source, (Windowed, CappedRows)):  # which may go by the order of all columns
         return set(relation_schema(card, source.source).columns)
-    conditions = _names(source.where, *(join.own for join in source.joins))
+    conditions = _names(source.where, *(own for join in source.joins for own, _ in join.pairs))
     if isinstance(source, Projection):
         return conditions | _names(*(value for name, value in source.columns.items() if name in seen))
     return conditions | _names(*source.groups.values(), *(item.value for item in source.aggregates.values()))
@@ -192,15 +193,28 @@ def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polyn
     the limit (:func:`_rows_and_work`): r rows of one side meet s rows of the other in r s combinations."""
     (left, left_work), (right, right_work) = (_rows_and_work(item, card) for item in (source.left, source.right))
     work, filters = _add(left_work, right_work), source.kind in ("semi", "anti")
-    if left is None or right is None:  # of which the other one has one row, or is looked up
+    kept = [(left, source.kind in ("left", "full")), (right, source.kind in ("right", "full"))]
+    single = _single_partners(source, card)
+    sides = [rows for rows, is_single in zip((left, right), single, strict=True) if is_single and rows is not None]
+    if any(single) and not sides:
+        combinations = None
+    elif sides:
+        combinations = sides[0]
+    else:  # one that is not limited is looked up
+        combinations = None if left is None or right is None else _times(left, right)
+    if combinations is None or any(rows is None for rows, is_kept in kept if is_kept):
         return (left if filters else None), work
-    combinations = _times(left, right)
-    combinations = _add(combinations, left if source.kind in ("left", "full") else ())
-    combinations = _add(combinations, right if source.kind in ("right", "full") else ())
+    combinations = _add(combinations, *(rows for rows, is_kept in kept if is_kept and rows is not None))
     work = _add(work, _times(combinations, (_ROW + _units(inner_lookup(source, card), source.on),)))
     if filters:
         return left, work
     return ((1,) if relation_schema(card, source).one_row else combinations), work
+
+
+def _single_partners(source: PersonJoin, card: Card) -> tuple[bool, bool]:
+    """Return whether a row of the left relation, and one of the right relation, has at most one partner."""
+    sides = relation_schema(card, source.left), relation_schema(card, source.right)
+    return single_partners(source, *sides, person_of(card))
 
 
 def _of_question(query: Query, card: Card) -> _Polynomial:
@@ -210,7 +224,12 @@ def _of_question(query: Query, card: Card) -> _Polynomial:
         known = card_of_question(query, card)
         find = expressions.lookup_of(known, query.joins)
         values = [value for item in query.aggregates.values() for value in (item.value, item.other)]
-        own = [query.where, *(join.own for join in query.joins), *(group.value for group in query.groups), *values]
+        own = [
+            query.where,
+            *(own for join in query.joins for own, _ in join.pairs),
+            *(group.value for group in query.groups),
+            *values,
+        ]
         lookups = 1 + len(query.joins) + len(query.groups) + len(query.aggregates)
         work = _add(work, _times(rows, (lookups * _ROW + _units(find, *own),)))
     # keys of groups are numbered by statements of their own, and so may be the bins of a value, or its bounds chosen
@@ -231,7 +250,7 @@ def _units_of(source: Projection | PerPerson | Windowed | PublicMembership, card
             for value in (item.value, *item.partition, *(key.value for key in item.order))
         ]
         return len(source.windows) * (_WINDOW + _ROW * width) + _units(find, *used)
-    values = [source.where, *(join.own for join in source.joins)]
+    values = [source.where, *(own for join in source.joins for own, _ in join.pairs)]
     lookups = 1 + len(source.joins)
     if isinstance(source, Projection):
         return lookups * _ROW + _units(find, *values, *source.columns.values())

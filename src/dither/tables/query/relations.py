@@ -56,7 +56,11 @@ from dither.tables.query.tree import (
     Windowed,
     WindowFunction,
     check_size,
+    conjuncts,
     sources,
+)
+from dither.tables.query.tree import (
+    columns as expression_columns,
 )
 
 Describe = Callable[[Expression, Card, Expression | None, tuple[Join, ...]], ColumnCard]
@@ -90,11 +94,33 @@ class ComputedColumn(ColumnCard):
 
 
 @dataclass(frozen=True)
+class PersonKey:
+    """Columns of a relation that hold a key of the private ``table``, or refer to it: a path of the card leads to the
+    person by the columns ``key`` of that table. ``columns`` are their counterparts, in the same order.
+
+    The steward asserts that a key has one row, and so one person: rows of which these columns are equal are then of one
+    person. ``unique`` says that they are different in all rows of the relation.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    unique: bool = False
+
+    def renamed(self, names: Mapping[str, str]) -> PersonKey | None:
+        """Return the same key of a relation with other names for the columns; None where a column is not in it."""
+        if not all(name in names for name in self.columns):
+            return None
+        return replace(self, columns=tuple(names[name] for name in self.columns))
+
+
+@dataclass(frozen=True)
 class RelationSchema:
     """What is public about a private relation.
 
     ``columns`` contain the person, under the name of the card's unit. ``one_row`` says that each person has at most one
-    row. ``people`` are columns that hold the person or NULL, ``numbers`` those that number a person's rows from 1 on.
+    row. ``people`` are columns that hold the person or NULL, ``numbers`` those that number a person's rows from 1 on,
+    and ``keys`` lead to a person.
 
     Somebody with r rows has at most ``copies * r**degree`` rows in the relation. Both are limited, and so is r where
     rows are combined (:mod:`dither.tables.planning.work`), since what an engine does for one person should not
@@ -107,6 +133,7 @@ class RelationSchema:
     numbers: frozenset[str] = frozenset()
     degree: int = 1
     copies: int = 1
+    keys: frozenset[PersonKey] = frozenset()
 
     def keeps_one_row(self, where: Expression | None) -> bool:
         """Return whether each person has at most one row that meets a condition: there is only one, or the condition
@@ -205,7 +232,9 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     if isinstance(source, PrivateRows):
         columns, unit = private_columns(card, source.table)
         known = {own_name(card, name): column for name, column in columns.items() if name != unit}
-        return RelationSchema({person_of(card): ColumnCard(columns[unit].type), **known})
+        return RelationSchema(
+            {person_of(card): ColumnCard(columns[unit].type), **known}, keys=_keys_of_table(card, source.table)
+        )
     if isinstance(source, PersonJoin):
         return _join_schema(card, source, describe)
     if isinstance(source, UnionAll):
@@ -233,7 +262,8 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
         }
         one_row = inner.keeps_one_row(where)
         size = (0, 1) if one_row else (inner.degree, inner.copies)
-        return RelationSchema({**person, **shown}, one_row, frozenset(people), frozenset(numbers), *size)
+        keys = _renamed_keys(inner.keys, source.columns, person)
+        return RelationSchema({**person, **shown}, one_row, frozenset(people), frozenset(numbers), *size, keys)
     grouped = {name: describe(value, inside, where, joins) for name, value in source.groups.items()}
     people = {name for name, value in source.groups.items() if _is_person(value, inner.people, person_of(card))}
     counted = {
@@ -242,7 +272,73 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     }
     one_row = not source.groups or inner.keeps_one_row(where)
     size = (0, 1) if one_row else (inner.degree, inner.copies)
-    return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people), frozenset(), *size)
+    keys = frozenset(
+        replace(key, unique=len(key.columns) == len(source.groups))
+        for key in _renamed_keys(inner.keys, source.groups, person)
+    )
+    return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people), frozenset(), *size, keys)
+
+
+def _keys_of_table(card: Card, table: str | None) -> frozenset[PersonKey]:
+    """Return the columns of a private table that lead to a person by a path of the card: by its own path, and by those
+    of tables that refer to it."""
+    name, unit, result = table or card.name, private_columns(card, table)[1], set()
+
+    def inside(columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return columns of the table by their names in its relation."""
+        return tuple(person_of(card) if column == unit else own_name(card, column) for column in columns)
+
+    for other, item in card.private_tables.items():
+        if item.path is None:
+            continue
+        pairs = sorted(item.path.keys, key=lambda pair: pair[1])
+        key = tuple(referred for _, referred in pairs)
+        if other == name:
+            result.add(PersonKey(item.path.table, key, inside(tuple(column for column, _ in pairs))))
+        if item.path.table == name:
+            result.add(PersonKey(name, key, inside(key), unique=True))
+    return frozenset(result)
+
+
+def _renamed_keys(
+    keys: frozenset[PersonKey], shown: Mapping[str, Expression], person: Collection[str]
+) -> frozenset[PersonKey]:
+    """Return the keys whose columns are among the ``shown`` ones, by their new names, or the person."""
+    names = {value.name: name for name, value in shown.items() if isinstance(value, Column) and value.table is None}
+    names |= {name: name for name in person}
+    return frozenset(renamed for key in keys if (renamed := key.renamed(names)) is not None)
+
+
+def same_keys(left: RelationSchema, right: RelationSchema, equal: Collection[tuple[str, str]]) -> list[PersonKey]:
+    """Return the keys of the right relation that equal one of the left relation where all these pairs of columns, of
+    the left and of the right one, are equal."""
+    return [
+        theirs
+        for own in left.keys
+        for theirs in right.keys
+        if (own.table, own.key) == (theirs.table, theirs.key)
+        and all(pair in equal for pair in zip(own.columns, theirs.columns, strict=True))
+    ]
+
+
+def single_partners(source: PersonJoin, left: RelationSchema, right: RelationSchema, person: str) -> tuple[bool, bool]:
+    """Return whether a row of the left relation, and one of the right relation, has at most one partner in a join, for
+    the reason that a person has one row, or that the rows have one key as the card says."""
+    new = {old: name for name, old in source.names.items()}
+    equal = {frozenset(item.args) for item in conjuncts(source.on) if isinstance(item, Call) and item.op == "="}
+    same = {
+        (one, other)
+        for one in left.columns
+        for other in right.columns
+        if frozenset((Column(one), Column(new.get(other, person)))) in equal
+    }
+
+    def is_single(own: RelationSchema, other: RelationSchema, pairs: Collection[tuple[str, str]]) -> bool:
+        """Return whether a row of a relation has at most one partner in the other one."""
+        keys = [key for key in other.keys if key.unique and key.columns == (person,)]
+        return other.one_row or bool(keys) or any(key.unique for key in same_keys(own, other, pairs))
+
+    return is_single(left, right, same), is_single(right, left, {(other, one) for one, other in same})
 
 
 def extent_of(column: ColumnCard) -> Range | None:
@@ -263,15 +359,43 @@ def with_null(column: ColumnCard) -> ColumnCard:
     return replace(column, keys=(*column.keys, None))
 
 
-def shown_expressions(query: Query) -> list[Expression]:
-    """Return the expressions that define columns or groups of the relation that a question is asked about."""
+def shown_expressions(query: Query, read: Collection[str] | None = None) -> list[Expression]:
+    """Return the expressions that define columns or groups of the relation that a question is asked about; with
+    ``read``, of the columns of these names alone."""
     result: list[Expression] = []
     for item in () if query.source is None else sources(query.source):
-        if isinstance(item, Projection):
-            result += item.columns.values()
-        elif isinstance(item, PerPerson):
-            result += item.groups.values()
+        if isinstance(item, (Projection, PerPerson)):
+            shown = item.columns if isinstance(item, Projection) else item.groups
+            result += [value for name, value in shown.items() if read is None or name in read]
     return result
+
+
+def names_read(query: Query) -> set[str]:
+    """Return the names of all private columns that a question reads, of any of its relations, apart from those that a
+    relation only hands on."""
+    groups = (group.value for group in (*query.groups, *query.rolled_up))
+    asked = [query.where, *groups, *(own for join in query.joins for own, _ in join.pairs)]
+    asked += [value for item in query.aggregates.values() for value in (item.value, item.other)]
+    for item in () if query.source is None else sources(query.source):
+        if isinstance(item, (Projection, PerPerson)):
+            shown = item.columns if isinstance(item, Projection) else item.groups
+            asked += [item.where, *(own for join in item.joins for own, _ in join.pairs)]
+            asked += [value for name, value in shown.items() if value != Column(name)]
+        if isinstance(item, PerPerson):
+            asked += [aggregate.value for aggregate in item.aggregates.values()]
+        elif isinstance(item, Windowed):
+            asked += [
+                value
+                for window in item.windows.values()
+                for value in (window.value, *window.partition, *(key.value for key in window.order))
+            ]
+        elif isinstance(item, (PersonJoin, PublicMembership)):
+            asked.append(item.on if isinstance(item, PersonJoin) else item.value)
+    read = {column.name for column in expression_columns(*asked) if column.table is None}
+    for item in () if query.source is None else sources(query.source):
+        if isinstance(item, PersonJoin):
+            read |= {old for name, old in item.names.items() if name in read}
+    return read
 
 
 def describe_relation(source: Source, card: Card) -> str:
@@ -312,8 +436,9 @@ def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> Relation
     multiplied.
     """
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
+    single = single_partners(source, left, right, person_of(card))
     if source.kind in ("semi", "anti"):
-        if source.on is not None:  # an engine compares each row of a person with each other one
+        if source.on is not None and not any(single):  # an engine compares each row of a person with each other one
             _check_combinations(left.degree + right.degree, left.copies * right.copies)
         return left
     person = person_of(card)
@@ -330,8 +455,20 @@ def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> Relation
             people |= {side}
     # in a full join the rows of a person that do not match each other are two
     one_row = left.one_row and right.one_row and (source.kind != "full" or source.on is None)
-    size = (0, 1) if one_row else _check_combinations(left.degree + right.degree, left.copies * right.copies)
-    return RelationSchema(columns, one_row, frozenset(people), frozenset(), *size)
+    new = {old: name for name, old in source.names.items()} | {person: person}
+    keys = {replace(key, unique=key.unique and single[0]) for key in left.keys}
+    keys |= {
+        replace(renamed, unique=key.unique and single[1])
+        for key in right.keys
+        if (renamed := key.renamed(new)) is not None
+    }
+    if one_row:
+        size = (0, 1)
+    elif any(single):
+        size = _check_combinations(max(left.degree, right.degree), left.copies + right.copies)
+    else:
+        size = _check_combinations(left.degree + right.degree, left.copies * right.copies)
+    return RelationSchema(columns, one_row, frozenset(people), frozenset(), *size, frozenset(keys))
 
 
 def _check_combinations(degree: int, copies: int) -> tuple[int, int]:
@@ -353,7 +490,8 @@ def _union_schema(card: Card, source: UnionAll, describe: Describe) -> RelationS
     columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
     people = frozenset.intersection(*(schema.people for schema in schemas))
     size = _check_combinations(max(item.degree for item in schemas), sum(item.copies for item in schemas))
-    return RelationSchema(columns, False, people, frozenset(), *size)
+    keys = frozenset.intersection(*(frozenset(replace(key, unique=False) for key in item.keys) for item in schemas))
+    return RelationSchema(columns, False, people, frozenset(), *size, keys)
 
 
 def _union_card(columns: list[ColumnCard]) -> ColumnCard:
@@ -475,22 +613,58 @@ def _is_double(expression: Expression, cards: Cards) -> bool:
 
 @dataclass(frozen=True)
 class Relation:
-    """A name for some rows, and what each of their columns is; ``merged``, by USING, is found by its full name only."""
+    """A name for some rows, and what each of their columns is; ``merged``, by USING, is found by its full name only.
+
+    ``reached`` is the name of the person where a path leads to them: no column of the source, so that it is found only
+    where no column has the name, and is not part of ``*``.
+    """
 
     name: str
     columns: Mapping[str, Expression]
     merged: frozenset[str] = frozenset()
+    reached: str | None = None
+
+    @property
+    def stated(self) -> Mapping[str, Expression]:
+        """The columns that ``*`` stands for."""
+        return {name: value for name, value in self.columns.items() if name != self.reached}
+
+
+_STRICT = (
+    "+", "-", "*", "/", "//", "%", "neg", "abs", "round", "floor", "ceil", "trunc", "cast", "and", "=", "<>", "<",
+    "<=", ">", ">=", "in", "like", "date_trunc", "date_part", "date_diff", "lower", "upper", "length",
+)  # fmt: skip
+"""Operations that are NULL, or not true, where one of their arguments is NULL."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """The rows a question is about: their columns, which of them are kept, and what is joined to them. ``source`` is
-    the private relation that they are of, on whose columns everything else is; None is the card's own table."""
+    the private relation that they are of, on whose columns everything else is; None is the card's own table.
+
+    ``outer`` are the names of public tables that an outer join keeps all rows of. Here these rows are not kept: what is
+    asked is the same without them, since every aggregate is NULL there (:meth:`is_null_without`), and groups of public
+    columns are shown whether they have rows or not.
+    """
 
     relations: tuple[Relation, ...]
     where: Expression | None = None
     joins: tuple[Join, ...] = ()
     source: Source | None = None
+    outer: frozenset[str] = frozenset()
+
+    def is_null_without(self, value: Expression) -> bool:
+        """Return whether an expression is NULL, or not true, in a row of the ``outer`` tables without a partner."""
+        if isinstance(value, Column):
+            return all(value not in item.columns.values() for item in self.relations if item.name in self.outer)
+        if isinstance(value, Literal):
+            return value.value is None
+        if value.op == "case":
+            arms = zip(value.args[0:-1:2], value.args[1::2], strict=False)
+            ends = all(self.is_null_without(condition) or self.is_null_without(arm) for condition, arm in arms)
+            return ends and self.is_null_without(value.args[-1])
+        found = [self.is_null_without(item) for item in value.args]
+        return all(found) if value.op == "or" else value.op in _STRICT and any(found)
 
     def find(self, column: Column) -> Expression:
         """Return the expression that a column name stands for. Within one table an exact match goes before one that
@@ -506,14 +680,21 @@ class Rows:
         """Return whether a table among the rows has this name or alias."""
         return any(item.name.casefold() == name.casefold() for item in self.relations)
 
-    def lookup(self, column: Column) -> tuple[Relation, str] | None:
+    def lookup(self, column: Column, reached: bool = True) -> tuple[Relation, str] | None:
         """Return the relation and the spelled name of a column; None where no column has the name. Refuse a name
-        that stands for several different columns."""
+        that stands for several different columns. Without ``reached`` a person to whom a path leads is no column."""
+        stated = self._matches(column, lambda item: item.stated)
+        return stated if stated is not None or not reached else self._matches(column, lambda item: item.columns)
+
+    def _matches(
+        self, column: Column, listed: Callable[[Relation], Mapping[str, Expression]]
+    ) -> tuple[Relation, str] | None:
+        """Return the relation and the spelled name of a column among those that are ``listed`` of each relation."""
         matches: list[tuple[Relation, str]] = []
         for item in self.relations:
             if column.table is not None and item.name.casefold() != column.table.casefold():
                 continue
-            names = [name for name in item.columns if column.table is not None or name not in item.merged]
+            names = [name for name in listed(item) if column.table is not None or name not in item.merged]
             alike = [name for name in names if name.casefold() == column.name.casefold()]
             matches += [(item, name) for name in ([column.name] if column.name in alike else alike)]
         # the person of both sides of a join is one expression
@@ -543,7 +724,8 @@ def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
 
 def private_relation(card: Card, name: str | None = None) -> Relation:
     """Return the card's own table as a relation, under its name or an alias."""
-    return Relation(name or card.name, {item: Column(item) for item in card.columns})
+    reached = None if card.path is None else card.unit
+    return Relation(name or card.name, {item: Column(item) for item in card.columns}, reached=reached)
 
 
 def public_relation(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:

@@ -122,13 +122,25 @@ class Group:
 @dataclass(frozen=True)
 class Join:
     """A public table joined on equal keys, ``own`` in the private table and ``other`` in the public one. Each key
-    occurs at most once in the public table. ``left`` keeps rows without a partner.
+    occurs at most once in the public table. ``left`` keeps rows without a partner. ``more`` are the further parts of a
+    composite key, as pairs of an own expression and a public column.
     """
 
     table: str
     own: Expression
     other: str
     left: bool = False
+    more: tuple[tuple[Expression, str], ...] = ()
+
+    @property
+    def pairs(self) -> tuple[tuple[Expression, str], ...]:
+        """All parts of the key: an own expression, and the column of the public table that it equals."""
+        return ((self.own, self.other), *self.more)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the public table that are its key."""
+        return tuple(other for _, other in self.pairs)
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,7 @@ class PrivateBlock:
     def _aggregate(self, node: exp.Expr, alias: str | None = None) -> str:
         """Return the name under which an aggregate is asked for; one that is asked for already is measured once."""
         result = aggregate(node, self.rows, self.card)
+        self._check_outer(result.aggregate)
         if result.max_rows is not None:
             self._max_rows.add(result.max_rows)
         self._one_row |= result.one_row
@@ -226,6 +227,17 @@ class PrivateBlock:
         self.aggregates[name] = result.aggregate
         self.types[name] = answer_type(result.aggregate, self.card)
         return name
+
+    def _check_outer(self, asked: Aggregate) -> None:
+        """Refuse an aggregate to which a row of a public table adds something that no row of a person has joined."""
+        values = [value for value in (asked.value, asked.other) if value is not None]
+        is_null = asked.kind == "people" or any(map(self.rows.is_null_without, values))
+        if self.rows.outer and not is_null:
+            (name,) = self.rows.outer
+            private = next(item for item in self.rows.relations if item.name not in self.rows.outer)
+            column = next(iter(private.columns))
+            fix = f"count a column of the private rows: COUNT({private.name}.{column})"
+            raise refuse_sql("aggregates of private rows", f"one that counts rows of {clip(name)!r} without any", fix)
 
     def _release_options(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
         """Return the release options that OPTIONS and contribution bounds per group state, such as epsilon and

@@ -18,7 +18,7 @@ may be NULL is refused there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -40,9 +40,11 @@ from dither.tables.query.relations import (
     public_relation,
     relation_card,
     relation_schema,
+    same_keys,
     spelling,
     type_of,
     types_of,
+    unique,
 )
 from dither.tables.query.tree import (
     Call,
@@ -91,11 +93,13 @@ def rows_of(select: exp.Select, card: Card) -> Rows:
     subqueries = [node for node in waiting if is_subquery_condition(node)]
     if subqueries:
         for node in subqueries:
-            rows = with_condition(rows, node, card)
+            rows = replace(with_condition(rows, node, card), outer=rows.outer)
     rest = [node for node in waiting if not any(node is item for item in subqueries)]
-    if not rest or where is None:
+    if not rest:
         return rows
-    whole = where.this if len(rest) == len(conjuncts(where.this)) else exp.and_(*rest, copy=False, wrap=False)
+    written = [] if where is None else conjuncts(where.this)
+    is_all = len(rest) == len(written) and all(node is item for node, item in zip(rest, written, strict=True))
+    whole = where.this if where is not None and is_all else exp.and_(*rest, wrap=False)
     condition = require_boolean(read(whole, row_leaf(rows, "WHERE")), types_of(rows, card), "WHERE")
     return replace(rows, where=conjunction(rows.where, condition))
 
@@ -107,14 +111,122 @@ def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Row
     if start is None:
         raise refuse_sql(f"FROM {card.name}", "no FROM", f"end with FROM {card.name}")
     refuse_other_parts(start, "this")
+    joins, kept = select.args.get("joins") or [], list(where)
+    try:
+        return _in_written_order(start, joins, card, where)
+    except InvalidArgument as refusal:
+        where[:] = kept
+        rows = _from_public(start.this, joins, card, where)
+        if rows is None:
+            where[:] = kept
+            rows = _in_connected_order([start.this, *(join.this for join in joins)], joins, card, where)
+        if rows is None:
+            raise refusal
+        return rows
+
+
+def _in_written_order(start: exp.Expr, joins: list[exp.Join], card: Card, where: list[exp.Expr]) -> Rows:
+    """Return the rows of FROM with each table joined to those before it, as it is written."""
     rows = relation_rows(start.this, card)
     written = list(where)
-    for join in select.args.get("joins") or ():
+    for join in joins:
         rows = _with_join(rows, join, card, where)
     taken = [node for node in written if not any(node is item for item in where)]
     for column in (column for node in taken for column in node.find_all(exp.Column)):
         rows.lookup(name_of(column))  # a table that comes later in FROM may have the name, too
     return rows
+
+
+def _from_public(start: exp.Expr, joins: list[exp.Join], card: Card, where: list[exp.Expr]) -> Rows | None:
+    """Return the rows of a public table LEFT JOIN a private one, and of further joins behind it; None where FROM is
+    not that."""
+    join = joins[0] if joins else None
+    if join is None or join.side != "LEFT" or join.kind not in ("", "OUTER") or not _reads_private(join.this, card):
+        return None
+    if not isinstance(start, exp.Table) or spelling(start.name, card.public) is None or join.args.get("on") is None:
+        return None
+    turned = exp.Join(this=start.copy(), on=join.args["on"].copy())
+    rows = _with_public(relation_rows(join.this, card), turned, card)
+    for item in joins[1:]:
+        rows = _with_join(rows, item, card, where)
+    return replace(rows, outer=frozenset([start.alias_or_name]))
+
+
+def _in_connected_order(
+    tables: list[exp.Expr], joins: list[exp.Join], card: Card, where: list[exp.Expr]
+) -> Rows | None:
+    """Return the rows of inner joins, a comma among them, with each table joined as soon as conditions connect it.
+    Private ones are first, on the person or a key that leads to one; public ones are joined on all equalities.
+
+    The order of inner joins, and which of ON and WHERE has a condition, changes nothing. What is used for joins is
+    removed from ``where``, and what ON says more is added. None where a join is none of these, or nothing connects it.
+    """
+    if any(join.side or join.method or join.args.get("using") for join in joins):
+        return None
+    if any(join.kind not in ("", "INNER", "CROSS") for join in joins):
+        return None
+    pool = [*where, *(node for join in joins if (on := join.args.get("on")) is not None for node in conjuncts(on))]
+    implied = [node for item in pool for node in _common_conjuncts(item)]
+    private = [node for node in tables if _reads_private(node, card)]
+    public = [node for node in tables if not any(node is item for item in private)]
+    if not private or not all(isinstance(node, exp.Table) and spelling(node.name, card.public) for node in public):
+        return None
+    rows, waiting = relation_rows(private[0], card), private[1:]
+    while waiting:
+        for node in waiting:
+            reader = PersonJoinReader(rows, relation_rows(node, card), "inner", card)
+            stated = [item for item in pool if reader.states_columns(item)]
+            used = [item for item in stated if reader.is_person_equality(item)]
+            used += reader.key_equalities(stated)
+            if used:
+                rows = reader.joined(used)
+                pool = [item for item in pool if not any(item is other for other in used)]
+                waiting = [item for item in waiting if item is not node]
+                break
+        else:
+            return None
+    while public:
+        for node in public:
+            connected, name, relation = _beside_public(rows, node, card, "give one an alias")
+            both = replace(connected, relations=(*connected.relations, relation))
+            found = [(item, pair) for item in (*pool, *implied) if (pair := _equal_in(item, both, name)) is not None]
+            if found:
+                pairs = list(dict.fromkeys(pair for _, pair in found))
+                rows = _joined_public(connected, card, name, relation, pairs, left=False)
+                pool = [item for item in pool if not any(item is other for other, _ in found)]
+                public = [item for item in public if item is not node]
+                break
+        else:
+            return None
+    where[:] = pool
+    return rows
+
+
+def _reads_private(node: exp.Expr, card: Card) -> bool:
+    """Return whether an element of FROM is a private table or a subquery of private rows."""
+    return isinstance(node, exp.Subquery) or (isinstance(node, exp.Table) and is_private(node.name, card))
+
+
+def _common_conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions that all arms of an OR demand; none for another condition."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.Or):
+        return []
+    left, right = ([*conjuncts(arm), *_common_conjuncts(arm)] for arm in (node.this, node.expression))
+    return [item for item in left if any(item == other for other in right)]
+
+
+def _equal_in(node: exp.Expr, rows: Rows, name: str) -> tuple[Expression, str] | None:
+    """Return a condition as an expression on the rows that equals a column of a public table; None for any other, and
+    for one about tables that are not joined yet."""
+    if not isinstance(node, exp.EQ) or node.find(exp.Query) is not None:
+        return None
+    leaf = row_leaf(rows, "ON")
+    try:
+        return _public_pair((read(node.this, leaf), read(node.expression, leaf)), name)
+    except InvalidArgument:
+        return None
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
@@ -140,7 +252,16 @@ def relation_rows(node: exp.Expr, card: Card) -> Rows:
     """Return the rows of one element of FROM: a private table, or a subquery of private rows."""
     if isinstance(node, exp.Subquery):
         refuse_other_parts(node, "this", "alias")
-        return query_rows(node.this, card, _alias(node) or "")
+        alias = node.args.get("alias")
+        names = [] if alias is None else [item.name for item in alias.args.get("columns") or ()]
+        if alias is None or not names:
+            return query_rows(node.this, card, _alias(node) or "")
+        refuse_other_parts(alias, "this", "columns")
+        query = node.this.copy()
+        for item in query.expressions if isinstance(query, exp.Select) else ():
+            if not isinstance(item, (exp.Alias, exp.Column, exp.Star)):  # which is called by its name in the list alone
+                item.replace(exp.alias_(item.copy(), unique(f"value_{len(names)}", set(query.named_selects))))
+        return _with_names(query_rows(query, card, node.alias), names)
     name = _table_name(node, f"FROM {card.name}", f"the table's name is {card.name}")
     if not is_private(name, card):
         if spelling(name, card.public) is not None:
@@ -153,7 +274,18 @@ def relation_rows(node: exp.Expr, card: Card) -> Rows:
     listed, unit = private_columns(card, table)
     person = person_of(card)
     columns = {item: Column(person if item == unit else own_name(card, item)) for item in listed}
-    return Rows((Relation(_alias(node) or table, columns),), source=PrivateRows(table))
+    reached = None if card.tables[table].path is None else unit
+    return Rows((Relation(_alias(node) or table, columns, reached=reached),), source=PrivateRows(table))
+
+
+def _with_names(rows: Rows, names: list[str]) -> Rows:
+    """Return the rows of a subquery with other names for its columns, in their order: FROM (SELECT …) AS s (a, b)."""
+    (relation,) = rows.relations
+    if len(names) != len(relation.columns) or len({name.casefold() for name in names}) != len(names):
+        fix = "name each column once behind the name of the table, or none"
+        raise refuse_sql(f"{len(relation.columns)} different names of columns", f"{len(names)} names", fix)
+    columns = dict(zip(names, relation.columns.values(), strict=True))
+    return replace(rows, relations=(replace(relation, columns=columns),))
 
 
 def _table_name(node: exp.Expr, expected: str, fix: str) -> str:
@@ -179,9 +311,7 @@ def _alias(node: exp.Expr) -> str | None:
 
 def _with_join(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) -> Rows:
     """Return the rows with one join added, of a private relation or of a public table."""
-    private = isinstance(join.this, exp.Subquery) or (
-        isinstance(join.this, exp.Table) and is_private(join.this.name, card)
-    )
+    private = _reads_private(join.this, card)
     return _with_private(rows, join, card, where) if private else _with_public(rows, join, card)
 
 
@@ -200,6 +330,7 @@ def _with_private(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr])
     if using:
         return reader.joined_using([item.name for item in using])
     equalities = [node for node in where if kind == "inner" and reader.is_person_equality(node)]
+    equalities += [node for node in reader.key_equalities(where) if kind == "inner"]
     where[:] = [node for node in where if not any(node is item for item in equalities)]
     return reader.joined(equalities)
 
@@ -243,6 +374,31 @@ class PersonJoinReader:
             return False
         people = [self._person_side(item) for item in (node.this, node.expression)]
         return sorted(side for side in people if side) == ["left", "right"]
+
+    def states_columns(self, node: exp.Expr) -> bool:
+        """Return whether the sources of both sides have all columns of a condition."""
+        sides = [self.left, self.right]
+        names = [name_of(column) for column in node.find_all(exp.Column)]
+        return all(any(rows.lookup(name, reached=False) is not None for rows in sides) for name in names)
+
+    def key_equalities(self, nodes: list[exp.Expr]) -> list[exp.Expr]:
+        """Return those of the conditions that say that a key of both sides is equal which leads to one person: a
+        person then has the rows of both."""
+        pairs: list[tuple[exp.Expr, tuple[str, str]]] = []
+        for node in nodes:
+            if not isinstance(node, exp.EQ):
+                continue
+            sides = {}
+            for item in (node.this, node.expression):
+                match = self.scope.find(name_of(item)) if isinstance(item, exp.Column) else None
+                if match is not None and isinstance(match[1], Column):
+                    sides[match[0]] = match[1].name
+            if len(sides) == 2:
+                pairs.append((node, (sides["left"], sides["right"])))
+        equal = {pair for _, pair in pairs}
+        keys = same_keys(self._left_schema, self._right_schema, equal)
+        columns = {column for key in keys for column in key.columns}
+        return [node for node, (_, right) in pairs if right in columns]
 
     def _person_side(self, node: exp.Expr) -> str | None:
         """Return "left" or "right" where a node names the person of that side; None where it does not."""
@@ -288,7 +444,7 @@ class PersonJoinReader:
     def joined(self, conditions: list[exp.Expr]) -> Rows:
         """Return the joined rows; the conditions must contain that the person of both sides is the same."""
         equalities = [node for node in conditions if self.is_person_equality(node)]
-        if not equalities:
+        if not equalities and not self.key_equalities(conditions):
             fix = f"add {self.person_in(self.left)} = {self.person_in(self.right)} to ON: only public tables are "
             fix += "joined on something else"
             got = "a join of private tables on something else"
@@ -427,7 +583,7 @@ def unique_name(name: str, prefix: str, taken: set[str]) -> str:
 
 
 def _with_public(rows: Rows, join: exp.Join, card: Card) -> Rows:
-    """Return the rows joined with a public table on one equality of a private and a public column."""
+    """Return the rows joined with a public table on equalities of its columns with expressions on the rows."""
     side, kind = join.side.upper(), join.kind.upper()
     condition, using = join.args.get("on"), join.args.get("using")
     fix = "write JOIN table ON own_column = table.key, or LEFT JOIN"
@@ -438,38 +594,88 @@ def _with_public(rows: Rows, join: exp.Join, card: Card) -> Rows:
             public_relation(card, _table_name(join.this, "JOIN with a public table", fix))
         raise refuse_sql("JOIN … ON one equality", "no condition", fix)
     refuse_other_parts(join, "this", "side", "kind", "using" if using else "on")
-    name, relation = public_relation(card, _table_name(join.this, "JOIN with a public table", fix), _alias(join.this))
-    if any(item.table == name for item in rows.joins):
-        raise refuse_sql("each public table once", f"{clip(name)!r} twice", "join it once")
+    rows, name, relation = _beside_public(rows, join.this, card, fix)
+    if using:
+        keys = [Column(item.name) for item in using]
+        public = Rows((relation,))
+        sides = [(rows.find(key), public.find(key)) for key in keys]
+        relation = replace(relation, merged=frozenset(public.spelling_of(key) for key in keys))
+        rest: list[exp.Expr] = []
+    else:
+        assert condition is not None
+        both = replace(rows, relations=(*rows.relations, relation))
+        equal, rest = [], []
+        for node in conjuncts(condition):
+            if isinstance(node, exp.EQ):
+                leaf = row_leaf(both, "ON")
+                equal.append((read(node.this, leaf), read(node.expression, leaf)))
+            else:
+                rest.append(node)
+        if not equal or (rest and side == "LEFT"):
+            got = rest[0].key.upper() if rest else "none"
+            raise refuse_sql("JOIN … ON one equality", got, f"{fix}; put the rest into WHERE")
+        sides = equal
+    pairs = [_public_pair(item, name) for item in sides]
+    known = [pair for pair in pairs if pair is not None]
+    if not known or (side == "LEFT" and None in pairs):
+        raise refuse_sql("a column of the table = a column of the public table", "an equality of other columns", fix)
+    result = _joined_public(rows, card, name, relation, known, side == "LEFT")
+    more = [Call("=", item) for item, pair in zip(sides, pairs, strict=True) if pair is None]
+    conditions = [typed(item, types_of(result, card))[0] for item in more]
+    conditions += [require_boolean(read(node, row_leaf(result, "ON")), types_of(result, card), "ON") for node in rest]
+    where = result.where
+    for item in conditions:
+        where = conjunction(where, item)
+    return replace(result, where=where)
+
+
+def _beside_public(rows: Rows, node: exp.Expr, card: Card, fix: str) -> tuple[Rows, str, Relation]:
+    """Return the rows to which a public table can be joined, the table's name in the card, and what it is called.
+
+    Where they are joined with the table already, or with another one that its key may stand in (nation, then its
+    region), the columns of these become columns of the rows.
+    """
+    name, relation = public_relation(card, _table_name(node, "JOIN with a public table", fix), _alias(node))
     if any(item.name.casefold() == relation.name.casefold() for item in rows.relations):
         raise refuse_sql("different names for tables", f"{clip(relation.name)!r} twice", "give one an alias")
-    if using:
-        if len(using) != 1:
-            raise refuse_sql("USING (one column)", f"{len(using)} columns", "join on one key")
-        key = Column(using[0].name)
-        sides = (rows.find(key), Rows((relation,)).find(key))
-        relation = replace(relation, merged=frozenset({Rows((relation,)).spelling_of(key)}))
-    both_sides = replace(rows, relations=(*rows.relations, relation))
-    if not using:
-        sides = _equality(condition, both_sides, fix)
-    own_sides = [item for item in sides if all(column.table is None for column in columns(item)) and columns(item)]
-    others = [item.name for item in sides if isinstance(item, Column) and item.table == name]
-    if len(own_sides) != 1 or len(others) != 1:
-        raise refuse_sql("a column of the table = a column of the public table", "an equality of other columns", fix)
-    typed(Call("=", sides), types_of(rows, card))
-    added = Join(name, own_sides[0], others[0], left=side == "LEFT")
-    return replace(both_sides, joins=(*rows.joins, added))
+    return (materialized(rows, card) if any(item.table == name for item in rows.joins) else rows), name, relation
 
 
-def _equality(node: exp.Expr | None, rows: Rows, fix: str) -> tuple[Expression, Expression]:
-    """Return both sides of a join's condition, which must be one equality."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if not isinstance(node, exp.EQ):
-        got = node.key.upper() if node is not None else "none"
-        raise refuse_sql("JOIN … ON one equality", got, f"{fix}; put the rest into WHERE")
-    leaf = row_leaf(rows, "ON")
-    return read(node.this, leaf), read(node.expression, leaf)
+def _public_pair(sides: tuple[Expression, Expression], name: str) -> tuple[Expression, str] | None:
+    """Return an equality as an expression on the rows and a column of the public table; None for any other."""
+    for own, other in (sides, sides[::-1]):
+        named = {column.table for column in columns(own)}
+        if isinstance(other, Column) and other.table == name and named and name not in named:
+            return own, other.name
+    return None
+
+
+def _joined_public(
+    rows: Rows, card: Card, name: str, relation: Relation, pairs: list[tuple[Expression, str]], left: bool
+) -> Rows:
+    """Return the rows joined with a public table on a key of one part or several; parts of it may be columns of public
+    tables joined before."""
+    types = types_of(rows, card)
+    for own, other in pairs:
+        typed(Call("=", (own, Column(other, name))), types)
+    if any(column.table is not None for own, _ in pairs for column in columns(own)):
+        before, rows = rows, materialized(rows, card)
+        new = {
+            value: after.columns[column]
+            for item, after in zip(before.relations, rows.relations, strict=True)
+            for column, value in item.columns.items()
+        }
+        pairs = [(_renamed_in(own, new), other) for own, other in pairs]
+    (own, other), *more = pairs
+    added = Join(name, own, other, left, tuple(more))
+    return replace(rows, relations=(*rows.relations, relation), joins=(*rows.joins, added))
+
+
+def _renamed_in(value: Expression, new: Mapping[Expression, Expression]) -> Expression:
+    """Return an expression on rows as one on the relation that they were made, whose columns stand for ``new``."""
+    if value in new:
+        return new[value]
+    return Call(value.op, tuple(_renamed_in(item, new) for item in value.args)) if isinstance(value, Call) else value
 
 
 _PARTS = ("expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct")
@@ -543,7 +749,7 @@ def groups_by_person(select: exp.Select, card: Card) -> bool:
             node = written if group is None else group_node(written, items, rows)
         inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inner, exp.Star):
-            return any(Column(card.unit) in item.columns.values() for item in rows.relations)
+            return any(Column(card.unit) in item.stated.values() for item in rows.relations)
         if isinstance(inner, exp.Column):
             try:
                 if rows.find(name_of(inner)) == Column(card.unit):
@@ -564,6 +770,9 @@ class _SelectRows:
             fix = f"write QUALIFY ROW_NUMBER() OVER (PARTITION BY {card.unit} ORDER BY …) = 1"
             raise refuse_sql("SELECT DISTINCT", "DISTINCT ON", fix)
         self.source_rows = rows_of(select, card)
+        if self.source_rows.outer:
+            fix = "start with the private table, or write JOIN"
+            raise refuse_sql("rows of people in FROM (SELECT …)", "rows of a public table without people", fix)
         write_groups_out(select)
         self.groups: dict[str, Expression] = {}
         self.aggregates: dict[str, PersonAggregate] = {}
@@ -695,7 +904,7 @@ class _SelectRows:
         rows, merged = self.source_rows, set[str]()
         result: list[tuple[str, Expression]] = []
         for relation in rows.relations:
-            for name, value in relation.columns.items():
+            for name, value in relation.stated.items():
                 if table:
                     result += [(name, value)] if relation.name.casefold() == table.casefold() else []
                 elif name in relation.merged:
@@ -894,7 +1103,7 @@ def _with_existence(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> 
     kind: JoinKind = "anti" if negated else "semi"
     scope = PersonJoinReader(rows, inner, kind, card, nested=True)
     people = [item for item in waiting if scope.is_person_equality(item)]
-    if not people:
+    if not people and not scope.key_equalities(waiting):
         raise refuse_sql(
             "EXISTS about rows of the same person",
             "rows of other people",

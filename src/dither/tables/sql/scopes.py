@@ -142,7 +142,11 @@ class NameScope:
         """Return the name of the rows that have a column, and the expression it stands for there; None where no rows
         have it. The inner query is searched first."""
         for level in self.levels:
-            matches = [(name, match) for name, rows in level.items() if (match := rows.lookup(column)) is not None]
+            matches = [
+                (name, match) for name, rows in level.items() if (match := rows.lookup(column, False)) is not None
+            ]
+            if not matches:
+                matches = [(name, match) for name, rows in level.items() if (match := rows.lookup(column)) is not None]
             if len(matches) > 1:
                 raise ambiguous(column, matches[0][1])
             if matches:

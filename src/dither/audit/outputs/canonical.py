@@ -272,10 +272,10 @@ def difference(one: Any, other: Any) -> str | None:
     if one is other:
         return None
     first, second = (item if type(item) is Frozen else Frozen.of(item) for item in (one, other))
-    found = first_difference(first, second)
-    if found is None and first.opaque:
+    location_text = first_difference(first, second)
+    if location_text is None and first.opaque:
         return f" (cannot be compared: {first.opaque[0]})"
-    return found
+    return location_text
 
 
 def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:

@@ -120,7 +120,7 @@ def test_an_interrupt_cancels(asked, monkeypatch):
 def test_a_question_that_somebody_cancelled(asked):
     fake, table = asked
     fake.waiting = ["cancelled"]
-    with refuses(dp.Cancelled, "cancelled"):
+    with refuses(dp.Cancelled, "a cancellation"):
         table.sql(COUNT).release(epsilon=1)
 
 

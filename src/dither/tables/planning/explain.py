@@ -84,7 +84,7 @@ from dither.tables.query.tree import (
 )
 
 if typing.TYPE_CHECKING:  # questions without a profile do not need it
-    from dither.tables.planning.profiled import GroupErrors
+    from dither.tables.planning.forecast import GroupErrors
 
 _ANY_NUMBER = (-(2.0**40), 2.0**40)
 _NEVER_NULL = ("is_null", "is_distinct")

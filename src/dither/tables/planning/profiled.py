@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.planning import choose
 from dither.tables.planning.choose import Choice, Correction, Known
+from dither.tables.planning.forecast import GroupErrors, error_of_answers, error_of_quantile, of_three_sizes
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.relations import base_of, is_whole
@@ -52,15 +53,11 @@ if TYPE_CHECKING:
 CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min", "max", "mode", "histogram", *OF_PAIRS)
 """The kinds of aggregates that may have a limit of their own."""
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
-_IN_DEVIATIONS = 2.05
-"""The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
-_OF_QUANTILES = 1.6
-"""How much larger errors of quantiles are said to be: values are taken to be spread evenly within bins."""
+_OF_QUANTILES = 1.6 * 2.05
+"""The ± of quantiles in standard deviations of their errors: values are taken to be spread evenly within bins."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
-_WELL_KNOWN = 0.1
-"""The error of a mean, in standard deviations of the values, up to which it says something even where it is near 0."""
 _ASSUMED_GROUPS = 100
 """How many groups there are taken to be where their keys are not public and the profile does not say."""
 
@@ -336,36 +333,6 @@ def _private_shares(layers: Any, people: float) -> Floats:
     return np.array(shares) if shares else np.full(_ASSUMED_GROUPS, 1 / _ASSUMED_GROUPS)
 
 
-class GroupErrors(NamedTuple):
-    """Expected total errors (95 %) in the smallest group, in one of typical size, and in the largest; about how large
-    the answer itself is in a typical one; and by how much values differ, where it is a mean or a quantile of them."""
-
-    smallest: float
-    typical: float
-    largest: float
-    answer: float
-    spread: float = 0.0
-
-    @property
-    def errors(self) -> tuple[float, float, float]:
-        """The errors alone."""
-        return self.smallest, self.typical, self.largest
-
-    @property
-    def is_mostly_noise(self) -> bool:
-        """Whether the error exceeds the answer; a mean near 0 that is known well beside its values is none of these."""
-        return self.typical > max(self.answer, _WELL_KNOWN * self.spread)
-
-
-def mean_errors(several: Sequence[Mapping[str, GroupErrors]]) -> dict[str, GroupErrors]:
-    """Return the geometric mean of what is expected, where it is not known which of several is true."""
-    result = {}
-    for name in several[0]:
-        logarithms = np.log(np.maximum([item[name] for item in several], 1e-300)).mean(axis=0)
-        result[name] = GroupErrors(*np.exp(logarithms).tolist())
-    return result
-
-
 @dataclass(frozen=True)
 class Settled:
     """What was chosen for an aggregation: its aggregates, a limit for what has none of its own, and corrections."""
@@ -441,15 +408,26 @@ def _group_errors(
     fixed = item if choice.bounds is None else replace(item, bounds=choice.bounds, free=False)
     if item.other is not None and choice.other_bounds is not None:
         fixed = replace(fixed, other=replace(item.other, bounds=choice.other_bounds, free=False))
-    ordered = np.sort(np.asarray(shares))
-    errors = []
-    for share in (ordered[0], float(np.median(ordered)), ordered[-1]):
-        one = replace(known, tried=(float(choice.rows),), groups=np.array([max(float(share), 1e-9)]))
-        unsure = _OF_QUANTILES if item.aggregate.kind == "quantile" else 1.0
-        errors.append(unsure * _IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
-    answer = _answer(fixed, known.people.rows * float(np.median(ordered)))
-    spread = _values(fixed).deviation_of_values if item.aggregate.kind in ("mean", "quantile") else 0.0
-    return GroupErrors(errors[0], errors[1], errors[2], answer, spread)
+    sizes = of_three_sizes(np.asarray(shares))
+    middle = float(np.median(shares))
+    at = {share: replace(known, groups=np.array([max(share, 1e-9)])) for share in {*sizes, middle}}
+    chosen = {
+        share: _choose(fixed, replace(one, tried=(float(choice.rows),)), epsilon, noise_of) for share, one in at.items()
+    }
+    kind, values = item.aggregate.kind, _values(fixed)
+    answer = _answer(fixed, known.people.rows * sizes[1])
+    spread = values.deviation_of_values if kind in ("mean", "quantile") else 0.0
+    errors = [_error(fixed, chosen[share]) for share in sizes]
+    most = [_OF_QUANTILES * chosen[share].error if kind == "quantile" else 0.0 for share in (sizes[0], middle)]
+    return GroupErrors(errors[0], errors[1], errors[2], answer, spread, *most)
+
+
+def _error(item: _Item, choice: Choice) -> float:
+    """Return the error that is expected of the answers of an aggregate, with its limit and bounds."""
+    if choice.rank is None:
+        return error_of_answers(choice.error, choice.error if choice.noise is None else choice.noise)
+    scale, off = choice.rank
+    return error_of_quantile(_values(item), item.bounds, float(item.aggregate.at), scale, off, item.whole)
 
 
 def _values(item: _Item) -> Values:

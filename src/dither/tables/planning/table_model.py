@@ -470,6 +470,8 @@ class Values:
     possibility, and the probabilities of these."""
     cells: tuple[Floats, Floats] | None = None
     """Between which numbers the values lie that are taken to be at each point; None where they are there."""
+    step: float = 0.0
+    """1 where values are known to be whole numbers, else 0."""
 
     def expected_error(
         self, errors: Floats, function: Callable[[Floats], Floats], scale: Floats | float = 1.0
@@ -496,6 +498,21 @@ class Values:
             within = (function(self.cells[1]) - function(self.cells[0])) * _IN_BIN
             variance = variance + within**2 @ self.shares**2
         result: Floats = np.sqrt(variance)
+        return result
+
+    def below(self, places: Floats) -> Floats:
+        """Return the share of the values below each place: spread evenly in their cells, or over the whole numbers
+        there."""
+        lows, highs = (self.points, self.points) if self.cells is None else self.cells
+        reached = np.ceil(places) if self.step else places
+        width = np.maximum(highs + self.step - lows, 1e-9 * np.maximum(np.abs(lows), 1.0))
+        held = np.clip((reached[:, None] - lows) / width, 0.0, 1.0)
+        result: Floats = held @ np.maximum(self.shares, 0.0) / max(float(np.maximum(self.shares, 0.0).sum()), 1e-12)
+        return result
+
+    def noise(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return the part of :meth:`uncertainty` that is the noise of the shares."""
+        result: Floats = np.sqrt(function(self.points) ** 2 @ self.deviations**2)
         return result
 
     @classmethod
@@ -566,6 +583,7 @@ class Values:
             classes=known,
             sizes=tuple(table.classes) if known else (),
             nulls=nulls / (nulls + number),
+            step=float(whole),
             alike=ALIKE if means is None else result._alike(means, bounds, people),
         )
 
@@ -623,6 +641,7 @@ class Values:
             deviations=self.deviations[known] / share,
             hidden=tuple((possible[:, known] / share, probabilities) for possible, probabilities in self.hidden),
             cells=None,
+            step=0.0,
             ends=(float(points[known].min()), float(points[known].max())),
             nulls=1 - (1 - self.nulls) * share,
             classes=classes,

@@ -139,6 +139,8 @@ class Known:
     """By which share of a correction a group differs from all rows, as a standard deviation."""
     tried: tuple[float, ...] = ()
     """The only limits that are possible; none for any."""
+    usual: bool = False
+    """Whether errors are those that are expected, with one limit too, rather than those that a ± has to cover."""
 
     @classmethod
     def of(cls, people: People, groups: Sequence[float] | None, approximate: bool = False) -> Known:
@@ -154,7 +156,7 @@ class Known:
     def left_out(self, limits: Floats) -> tuple[Floats, Floats]:
         """Return how many rows are beyond each limit, and how uncertain that is: what is expected, to compare limits;
         of the only one that is possible, how far it may be off with 95 %."""
-        if len(limits) > 1:
+        if len(limits) > 1 or self.usual:
             return self.people.left_out(limits)
         missing, deviation = self.people.hidden(float(limits[0]))
         return np.array([missing]), np.array([deviation])

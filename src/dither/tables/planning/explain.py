@@ -755,6 +755,7 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
     """Return a line of the explanation for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
     limit = ["the limit"] if "max_rows" in plan.automatic else []
+    sketched = {item.value for name, item in plan.query.aggregates.items() if VALUES_OF + name in plan.automatic}
     for name, parts in plan.measures_of.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]
@@ -769,6 +770,8 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         elif simple:
             error = expected_error(plan, name)
             expected = _plus_minus(error, per_limit)
+            if kind == "sum" and plan.query.aggregates[name].value in sketched:  # tighter bounds will be looked for
+                error, expected = None, f"at most {expected}"
         else:
             error, expected = None, _expected_for_sizes(plan, name, per_limit)
         in_values = parts[0].kind == "sum"  # other noise is in rows, whatever the bounds are

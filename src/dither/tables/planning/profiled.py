@@ -29,7 +29,13 @@ from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.planning import choose
 from dither.tables.planning.choose import Choice, Correction, Known
-from dither.tables.planning.forecast import GroupErrors, error_of_answers, error_of_quantile, of_three_sizes
+from dither.tables.planning.forecast import (
+    GroupErrors,
+    error_of_answers,
+    error_of_quantile,
+    of_three_sizes,
+    without_noise_of,
+)
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.relations import base_of, is_whole
@@ -87,6 +93,9 @@ class ProfiledRows:
     the rows of each person or all rows of some people, and for counts and sums it matters which."""
     conditions: tuple[Expression, ...] = ()
     """The conditions that every row meets, in the columns of the table."""
+    excess: float = 1.0
+    """By which factor the number of people by the histogram exceeds the number that was measured by itself: noise that
+    is cut off at 0 adds up over bins."""
     to_bound: frozenset[str] = frozenset()
     """The names of the aggregates whose bounds are to be chosen whatever the card says: those in the question stand for
     them."""
@@ -268,7 +277,10 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
         people = People.of_one_row(number)
     else:
         return None
-    rows = ProfiledRows(table, people, False, renamed, limits_free=limits_free)
+    excess = 1.0
+    if table.people is not None and table.total is not None and table.total.value > 3 * table.total.deviation:
+        excess = people.number / table.total.value
+    rows = ProfiledRows(table, people, False, renamed, limits_free=limits_free, excess=excess)
     if of_person is not None:
         counted = frozenset(
             name for name, item in of_person.aggregates.items() if item.kind == "count" and not of_person.groups
@@ -311,6 +323,7 @@ def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
             whole = max(sum(max(item, 0.0) for item in column.keys.weights), 1.0)
             least = column.keys.deviation / whole
             shares = np.array([max(weight.get(key, 0.0) / whole, least) for key in listed])
+            shares = without_noise_of(shares, least)
         else:
             shares = np.full(len(listed), 1 / max(len(listed), 1))
         result = np.outer(result, shares).ravel()
@@ -377,19 +390,20 @@ def settle(
                 best, score, parts = shared, _score(shared), max(together, 1)
     best = _with_common_bounds(best, items, known)
     aggregates = {name: _with_choice(items[name], choice, rows) for name, choice in best.items()}
-    counted = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
-    largest = max(counted, default=max(choice.rows for choice in best.values()))
+    counted_rows = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
+    largest = max(counted_rows, default=max(choice.rows for choice in best.values()))
     corrections = {
         name: _allowed(choice.correction, asked)
         for name, choice in best.items()
         if items[name].aggregate.kind in _CORRECTED
     }
+    counted = known if rows.to_learn else replace(known, people=known.people.scaled(1 / rows.excess))
     return Settled(
         aggregates,
         largest if rows.limits_free else None,
         corrections,
         {
-            name: _group_errors(items[name], choice, known, group_shares or [1.0], float(epsilon) / parts, noise_of)
+            name: _group_errors(items[name], choice, counted, group_shares or [1.0], float(epsilon) / parts, noise_of)
             for name, choice in best.items()
             if items[name].aggregate.kind in _CORRECTED
         },
@@ -410,9 +424,10 @@ def _group_errors(
         fixed = replace(fixed, other=replace(item.other, bounds=choice.other_bounds, free=False))
     sizes = of_three_sizes(np.asarray(shares))
     middle = float(np.median(shares))
-    at = {share: replace(known, groups=np.array([max(share, 1e-9)])) for share in {*sizes, middle}}
+    known = replace(known, tried=(float(choice.rows),), usual=True)
     chosen = {
-        share: _choose(fixed, replace(one, tried=(float(choice.rows),)), epsilon, noise_of) for share, one in at.items()
+        share: _choose(fixed, replace(known, groups=np.array([max(share, 1e-9)])), epsilon, noise_of)
+        for share in {*sizes, middle}
     }
     kind, values = item.aggregate.kind, _values(fixed)
     answer = _answer(fixed, known.people.rows * sizes[1])

@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.tables.card.profile import NoisyHistogram, TableProfile
+from dither.tables.card.profile import NoisyHistogram, NoisyNumber, TableProfile
 from dither.tables.planning.automatic import EDGES, probabilities, without_noise
 
 Floats = NDArray[np.float64]
@@ -191,6 +191,11 @@ class People:
         behind = np.cumsum(expected[order])
         return float(largest[order][min(int(np.searchsorted(behind, _NOBODY)), len(order) - 1)])
 
+    def scaled(self, factor: float) -> People:
+        """Return as many people times a factor."""
+        tails = None if self.tails is None else self.tails * factor
+        return replace(self, possible=self.possible * factor, tails=tails)
+
     def up_to(self, most: float) -> People:
         """Return the people, none of whom has more rows than ``most``."""
         inside = self.sizes.min(axis=1) <= most
@@ -318,6 +323,11 @@ def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int
     last = int(filled[-1]) if filled.size else None
     kept = weights if last is None else np.where(np.arange(len(weights)) <= last + 1, weights, 0.0)
     return np.maximum(kept, 0.0)[None, :], np.zeros(1), last
+
+
+def _may_be_whole(whole: NoisyNumber | None, number: float) -> bool:
+    """Return whether all of this number of values may be whole, as far as the noise shows."""
+    return whole is not None and whole.value + 2 * whole.deviation > number
 
 
 def _within(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
@@ -583,7 +593,7 @@ class Values:
             classes=known,
             sizes=tuple(table.classes) if known else (),
             nulls=nulls / (nulls + number),
-            step=float(whole),
+            step=float(whole or _may_be_whole(column.whole, number)),
             alike=ALIKE if means is None else result._alike(means, bounds, people),
         )
 

@@ -43,7 +43,7 @@ QUESTIONS = {
     "STDDEV(age)": lambda values: values.std(ddof=1),
     "MEDIAN(cost)": np.median,
 }
-PROFILES, ASKS = 3, 30
+PROFILES, ASKS = 4, 40
 
 
 def ratios(data, who, profiled, epsilon=1.0):
@@ -94,10 +94,10 @@ def ratios(data, who, profiled, epsilon=1.0):
 
 @each(("data", "who"), [(ONE_ROW, None), (SEVERAL_ROWS, WHO)])
 def test_forecasts_with_a_profile_are_near_the_errors_of_answers(data, who):
-    found = ratios(data, who, profiled=True)
+    found = ratios(data, who, profiled=True, epsilon=0.5)
     assert len(found) == 3 * len(QUESTIONS)
     within = [0.7 <= ratio <= 1.4 for ratio in found.values()]
-    assert np.mean(within) >= 0.8, found
+    assert np.mean(within) >= 0.8, sorted(found.values())
     assert 0.4 < min(found.values()) < max(found.values()) < 2.5
 
 

@@ -227,7 +227,7 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
         people_of_row=people.number / float(counted[best]),
         people=float(np.median(k)),
     )
-    of_profile = float(uncertain[best]) * k / people.number
+    of_profile = people.noise_beyond(float(limits[best])) * k / people.number
     noise_alone = float(_typical(np.hypot(e * limits[best] * factor[best], of_profile)))
     return Choice(math.ceil(limits[best]), None, correction, float(errors[best]), noise=noise_alone)
 
@@ -582,7 +582,8 @@ def choose_sum(
         one, chosen = replace(known, tried=(float(limits[i]),)), (float(low[j]), float(high[j]))
         settled = choose_sum(one, values, chosen, epsilon, alone=alone, free=False, whole=whole, noise=noise)
         return replace(settled, error=float(errors[i, j]))
-    of_profile = np.hypot(uncertain[i] * values.mean, counted[i] * values.noise(_beyond(low, high))[j]) * present
+    beyond = people.noise_beyond(float(limits[i])) * values.mean
+    of_profile = np.hypot(beyond, counted[i] * values.noise(_beyond(low, high))[j]) * present
     noise_alone = float(_typical(np.hypot(noises[i, j], of_profile * share)))
     whole_sum = max(abs(float(true[i, j]) * present), 1e-300)
     relative = float(per_row[i, j]) / whole_sum

@@ -168,6 +168,11 @@ class People:
         variance = self.weights @ (missing - mean) ** 2
         return mean, np.sqrt(variance + self.deviations**2 @ beyond**2)
 
+    def noise_beyond(self, limit: float) -> float:
+        """Return the part of the standard deviation of :meth:`left_out` that is noise, of the bins that were seen."""
+        beyond = np.maximum(self.sizes - limit, 0.0).mean(axis=1)
+        return math.sqrt(float(self.deviations**2 @ beyond**2))
+
     def hidden(self, limit: float) -> tuple[float, float]:
         """Return how many rows are beyond a limit, and the standard deviation of a normal law whose 95 % reach as far
         as those of what may be there: tails of many laws are possible, so that it may be much more than is expected."""
@@ -179,8 +184,7 @@ class People:
         usual = np.where(behind >= math.log(2), self.tails, 0.0) @ beyond  # half of such data have nobody farther out
         least, missing = _quantiles(usual, self.tail_weights, (0.025, 0.5))
         (most,) = _quantiles(np.where(behind >= 0.02, self.tails, 0.0) @ beyond, self.tail_weights, (0.975,))
-        of_noise = math.sqrt(float(self.deviations**2 @ beyond**2))
-        return missing, math.hypot(max(most - missing, missing - least) / 1.96, of_noise)
+        return missing, math.hypot(max(most - missing, missing - least) / 1.96, self.noise_beyond(limit))
 
     @cached_property
     def most_rows(self) -> float:

@@ -778,7 +778,8 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
         mechanism += f" in each of {len(parts)} parts" if len(parts) > 1 else ""
         known = plan.expected.get(name)
-        lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected, known))
+        later = bounds_to_choose or (bool(chosen) and known is None)  # the error is that of a limit of 1
+        lines.append(_line(name + suffix, what, mechanism, None if later else error, expected, known))
     of_rows = _times(limit)
     for choice in plan.choices:
         among = "keys" if choice.aggregate.kind == "mode" else "values"

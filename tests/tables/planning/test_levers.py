@@ -61,7 +61,7 @@ def test_a_condition_and_other_columns_are_levers(table):
     assert note is not None
     assert levers(note)["where"]["share"] < 0.5
     assert "without WHERE ± " in str(note)
-    note = noise_note(table.sql("SELECT town, k, AVG(x) AS a FROM t GROUP BY town, k").explain(0.2))
+    note = noise_note(table.sql("SELECT town, k, AVG(x) AS a FROM t GROUP BY town, k").explain(0.15))
     assert note is not None
     assert levers(note)["groups"]["columns"] == ["k"]
 

@@ -215,7 +215,8 @@ def test_how_many_rows_a_condition_keeps_of_each_person_is_learned(table):
 
 @each("sql", FORECAST)
 def test_errors_are_forecast_before_anything_is_paid(sql, table):
-    """By a number for the smallest, a typical and the largest group, near the errors that answers then have."""
+    """By a number for the smallest, a typical and the largest group, near the errors that answers then have; the ± also
+    covers what is hardly probable."""
     explained = table.sql(sql).explain(1.0)
     forecast = explained.typical_error("a")
     (line,) = [line for line in explained.lines if line["answer"] == "a"]
@@ -225,8 +226,8 @@ def test_errors_are_forecast_before_anything_is_paid(sql, table):
         answer = table.sql(sql).release(1.0, again=True, force=True)
         said += answer.error("a")
         off += [abs(row["a"] - float(FORECAST[sql](X[row["town"] == TOWN]))) for row in answer.dicts()]
-    assert 0.6 < forecast / np.median(said) < 1.6
-    assert 0.5 < forecast / np.quantile(off, 0.95) < 9
+    assert 0.25 < forecast / np.median(said) < 1.2
+    assert 0.5 < forecast / np.quantile(off, 0.95) < 4
     assert [note.kind for note in answer.notes if note.kind == "by_profile"] == ["by_profile"]
     assert not {"limits", "undercount_unknown", "means_limited"} & {note.kind for note in answer.notes}
 

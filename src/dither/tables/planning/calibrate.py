@@ -297,7 +297,8 @@ def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> A
     unchanged without a profile."""
     if asked.profiled is None:
         return asked
-    from dither.tables.planning.profiled import mean_errors, settle
+    from dither.tables.planning.forecast import mean_errors
+    from dither.tables.planning.profiled import settle
 
     noise_of = None
     if asked.options.noise == "gaussian" and delta is not None:

@@ -120,6 +120,12 @@ class Choice:
     """The expected total error (one standard deviation) in a group of typical size."""
     other_bounds: tuple[float, float] | None = None
     """The bounds of the second value of a pair."""
+    noise: float | None = None
+    """The part of ``error`` that is noise, of the answer and of the profile; the rest is what limits do to the rows
+    that there are, the same in every answer. None for choices of which no error is forecast."""
+    rank: tuple[float, float] | None = None
+    """Of a quantile, by which share of a group's rows a bin misses the rank for it to be e times less probable, and
+    the standard deviation of the rank by what limits do."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,8 @@ class Known:
     """By which share of a correction a group differs from all rows, as a standard deviation."""
     tried: tuple[float, ...] = ()
     """The only limits that are possible; none for any."""
+    usual: bool = False
+    """Whether errors are those that are expected, with one limit too, rather than those that a ± has to cover."""
 
     @classmethod
     def of(cls, people: People, groups: Sequence[float] | None, approximate: bool = False) -> Known:
@@ -151,7 +159,7 @@ class Known:
         To compare several limits it is that of the possible histograms of people. For a single limit, whose ± is
         shown, it covers everything that the noise may hide (:meth:`People.hidden`).
         """
-        if len(limits) > 1:
+        if len(limits) > 1 or self.usual:
             return self.people.left_out(limits)
         missing, deviation = self.people.hidden(float(limits[0]))
         return np.array([missing]), np.array([deviation])
@@ -228,7 +236,9 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
         people_of_row=people.number / float(counted[best]),
         people=float(np.median(k)),
     )
-    return Choice(math.ceil(limits[best]), None, correction, float(errors[best]))
+    of_profile = people.noise_beyond(float(limits[best])) * k / people.number
+    noise_alone = float(_typical(np.hypot(e * limits[best] * factor[best], of_profile)))
+    return Choice(math.ceil(limits[best]), None, correction, float(errors[best]), noise=noise_alone)
 
 
 def _bound_candidates(values: Values, bounds: tuple[float, float], whole: bool) -> tuple[Floats, Floats]:
@@ -382,7 +392,9 @@ def choose_mean(
         widest=(max(bounds[0], float(values.points.min())), min(bounds[1], float(values.points.max()))),
         middle=float(mean[j]),
     )
-    return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
+    bounds = float(low[j]), float(high[j])
+    noise_alone = float(_typical(np.hypot(noises[i, j], values.noise(_beyond(low, high))[j])))
+    return Choice(math.ceil(limits[i]), bounds, correction, float(errors[i, j]), noise=noise_alone)
 
 
 def _fixed(bounds: tuple[float, float]) -> tuple[Floats, Floats]:
@@ -445,7 +457,9 @@ def choose_variance(
         people_of_row=people.number / float(counted[i]),
         people=float(np.median(k)),
     )
-    return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(typical[i, j]))
+    bounds = float(low[j]), float(high[j])
+    noise_alone = float(_typical(np.hypot(noises[i, j], values.noise(lost)[j])) / unit[j])
+    return Choice(math.ceil(limits[i]), bounds, correction, float(typical[i, j]), noise=noise_alone)
 
 
 def pair_scale(kind: str, values: tuple[Values, Values]) -> float:
@@ -534,8 +548,8 @@ def choose_pair(
     (low, high), (other_low, other_high) = (
         (float(ends[0][index[place]]), float(ends[1][index[place]])) for ends, index in zip(sides, places, strict=True)
     )
-    error = float(errors[row, place]) * scale
-    return Choice(math.ceil(limits[row]), (low, high), correction, error, (other_low, other_high))
+    error, noise_alone = float(errors[row, place]) * scale, float(_typical(noises[row, place])) * scale
+    return Choice(math.ceil(limits[row]), (low, high), correction, error, (other_low, other_high), noise_alone)
 
 
 def choose_sum(
@@ -599,6 +613,9 @@ def choose_sum(
         one, chosen = replace(known, tried=(float(limits[i]),)), (float(low[j]), float(high[j]))
         settled = choose_sum(one, values, chosen, epsilon, alone=alone, free=False, whole=whole, noise=noise)
         return replace(settled, error=float(errors[i, j]))
+    beyond = people.noise_beyond(float(limits[i])) * values.mean
+    of_profile = np.hypot(beyond, counted[i] * values.noise(_beyond(low, high))[j]) * present
+    noise_alone = float(_typical(np.hypot(noises[i, j], of_profile * share)))
     whole_sum = max(abs(float(true[i, j]) * present), 1e-300)
     relative = float(per_row[i, j]) / whole_sum
     of_one = float(of_person[i]) * present / (whole_sum / people.number)
@@ -611,7 +628,8 @@ def choose_sum(
         people_of_row=people.number / float(counted[i]),
         people=float(np.median(k)),
     )
-    return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
+    bounds = float(low[j]), float(high[j])
+    return Choice(math.ceil(limits[i]), bounds, correction, float(errors[i, j]), noise=noise_alone)
 
 
 def density_at(values: Values, at: float) -> float:
@@ -661,10 +679,12 @@ def choose_quantile(
             place = int(np.argmin(np.where(inside, tried_high - tried_low, math.inf)))
             low, high = float(tried_low[place]), float(tried_high[place])
     limited = math.hypot(float(drift[i]), 0.0) / density
+    of_limits = math.sqrt(float(uneven[i].mean()) + float(drift[i]) ** 2)
+    fall = 2 * max(at, 1 - at) * float(limits[i]) / epsilon / float(np.median(size[i]))
     correction = Correction(
         deviation=limited,
         of_person=math.sqrt(at * (1 - at) * float(_uneven_means(people, limits[i : i + 1], values.alike)[0])) / density,
         people_of_row=people.number / float(counted[i]),
         people=float(np.median(k)),
     )
-    return Choice(math.ceil(limits[i]), (low, high), correction, float(errors[i]))
+    return Choice(math.ceil(limits[i]), (low, high), correction, float(errors[i]), rank=(fall, of_limits))

@@ -187,15 +187,15 @@ def quantile_errors(
         return math.inf if error > expected.spread > 0 else error
 
     if not plan.query.groups:
-        return [local(expected.typical)] * groups
+        return [local(expected.most_typical)] * groups
     if correction is None or not parts:
-        return [local(expected.smallest)] * groups
+        return [local(expected.most_smallest)] * groups
     noise = math.sqrt(sum(variance_of(plan.measures[part]) for part in parts))
     least = np.sum([np.asarray(noisy[part], dtype=np.float64) for part in parts], axis=0)[:groups] - 1.96 * noise
     same = (plan.corrections.get(other) for other, its in plan.measures_of.items() if parts[0] in its)
     of_rows = next((item for item in same if item is not None), correction)
     people = least / parts[0].unit(plan.limits) * (1.0 if parts[0].kind == "people" else of_rows.people_of_row)
-    errors = expected.typical * np.maximum(correction.people / np.maximum(people, 1.0), 1.0)
+    errors = expected.most_typical * np.maximum(correction.people / np.maximum(people, 1.0), 1.0)
     return [local(error) for error in errors.tolist()]
 
 

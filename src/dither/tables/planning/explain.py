@@ -86,7 +86,7 @@ from dither.tables.query.tree import (
 )
 
 if typing.TYPE_CHECKING:  # questions without a profile do not need it
-    from dither.tables.planning.profiled import GroupErrors
+    from dither.tables.planning.forecast import GroupErrors
 
 _ANY_NUMBER = (-(2.0**40), 2.0**40)
 _NEVER_NULL = ("is_null", "is_distinct")
@@ -804,6 +804,7 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
     """Return a line of the explanation for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
     limit = ["the limit"] if "max_rows" in plan.automatic or _settles_later(plan) else []
+    sketched = {item.value for name, item in plan.query.aggregates.items() if VALUES_OF + name in plan.automatic}
     for name, parts in plan.measures_of.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]
@@ -818,13 +819,16 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         elif simple:
             error = expected_error(plan, name)
             expected = _plus_minus(error, per_limit)
+            if kind == "sum" and plan.query.aggregates[name].value in sketched:  # tighter bounds will be looked for
+                error, expected = None, f"at most {expected}"
         else:
             error, expected = None, _expected_for_sizes(plan, name, per_limit)
         in_values = parts[0].kind == "sum"  # other noise is in rows, whatever the bounds are
         mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
         mechanism += f" in each of {len(parts)} parts" if len(parts) > 1 else ""
         known = plan.expected.get(name)
-        lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected, known))
+        later = bounds_to_choose or (bool(chosen) and known is None)  # the error is that of a limit of 1
+        lines.append(_line(name + suffix, what, mechanism, None if later else error, expected, known))
     of_rows = _times(limit)
     for choice in plan.choices:
         among = "keys" if choice.aggregate.kind == "mode" else "values"

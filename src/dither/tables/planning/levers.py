@@ -13,8 +13,8 @@ from typing import Any
 from dither.errors import DitherError
 from dither.present.notes import Note
 from dither.tables.options import ReleaseOptions
+from dither.tables.planning.forecast import GroupErrors
 from dither.tables.planning.plan import QuestionPlan
-from dither.tables.planning.profiled import GroupErrors
 from dither.tables.query.relations import base_of
 from dither.tables.query.tree import Column, Group, Query, Shape
 

@@ -75,7 +75,8 @@ from dither.tables.query.tree import EXTREMES, OF_PAIRS, Aggregate, Column, Quer
 
 if TYPE_CHECKING:  # questions without a profile need neither
     from dither.tables.planning.choose import Correction
-    from dither.tables.planning.profiled import GroupErrors, ProfiledRows
+    from dither.tables.planning.forecast import GroupErrors
+    from dither.tables.planning.profiled import ProfiledRows
 
 BINS = 8192
 

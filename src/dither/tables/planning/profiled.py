@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,13 @@ from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.planning import choose
 from dither.tables.planning.choose import Choice, Correction, Known
+from dither.tables.planning.forecast import (
+    GroupErrors,
+    error_of_answers,
+    error_of_quantile,
+    of_three_sizes,
+    without_noise_of,
+)
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.planning.top_keys import shown_groups
 from dither.tables.query.evaluate import evaluate
@@ -53,10 +60,8 @@ if TYPE_CHECKING:
 CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "mode", "histogram", *OF_PAIRS)
 """The kinds of aggregates that may have a limit of their own; people count once in extremes."""
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
-_IN_DEVIATIONS = 2.05
-"""The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
-_OF_QUANTILES = 1.6
-"""How much larger errors of quantiles are said to be: values are taken to be spread evenly within bins."""
+_OF_QUANTILES = 1.6 * 2.05
+"""The ± of quantiles in standard deviations of their errors: values are taken to be spread evenly within bins."""
 _GUESSES, _STEP = 200, 0.381966
 """How many examples of a value of several columns a forecast is made with; a step of the golden ratio, odd multiples of
 which order evenly spread places differently."""
@@ -65,8 +70,6 @@ _KNOWN_RANKS = 0.7
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
-_WELL_KNOWN = 0.1
-"""The error of a mean, in standard deviations of the values, up to which it says something even where it is near 0."""
 _ASSUMED_GROUPS = 100
 """How many groups there are taken to be where their keys are not public and the profile does not say."""
 
@@ -100,6 +103,9 @@ class ProfiledRows:
     and bounds are chosen then."""
     conditions: tuple[Expression, ...] = ()
     """The conditions that every row meets, in the columns of the table."""
+    excess: float = 1.0
+    """By which factor the number of people by the histogram exceeds the number that was measured by itself: noise that
+    is cut off at 0 adds up over bins."""
     to_bound: frozenset[str] = frozenset()
     """The names of the aggregates whose bounds are to be chosen whatever the card says: those in the question stand for
     them."""
@@ -320,7 +326,10 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
         people = People.of_one_row(number)
     else:
         return None
-    rows = ProfiledRows(table, people, False, renamed, limits_free=limits_free)
+    excess = 1.0
+    if table.people is not None and table.total is not None and table.total.value > 3 * table.total.deviation:
+        excess = people.number / table.total.value
+    rows = ProfiledRows(table, people, False, renamed, limits_free=limits_free, excess=excess)
     if of_person is not None:
         counted = frozenset(
             name for name, item in of_person.aggregates.items() if item.kind == "count" and not of_person.groups
@@ -366,6 +375,7 @@ def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
             whole = max(sum(max(item, 0.0) for item in column.keys.weights), 1.0)
             least = column.keys.deviation / whole
             shares = np.array([max(weight.get(key, 0.0) / whole, least) for key in listed])
+            shares = without_noise_of(shares, least)
         else:
             shares = np.full(len(listed), 1 / max(len(listed), 1))
         result = np.outer(result, shares).ravel()
@@ -417,38 +427,6 @@ def _private_shares(layers: Any, people: float) -> Floats:
     return np.array(shares) if shares else np.full(_ASSUMED_GROUPS, 1 / _ASSUMED_GROUPS)
 
 
-class GroupErrors(NamedTuple):
-    """Expected total errors (95 %) in the smallest group, in one of typical size, and in the largest; about how large
-    the answer itself is in a typical one; and by how much values differ, where it is a mean of them, or of a quantile,
-    how far values near it reach."""
-
-    smallest: float
-    typical: float
-    largest: float
-    answer: float
-    spread: float = 0.0
-
-    @property
-    def errors(self) -> tuple[float, float, float]:
-        """The expected errors of the three groups, without the size of the answer."""
-        return self.smallest, self.typical, self.largest
-
-    @property
-    def is_mostly_noise(self) -> bool:
-        """Whether the error exceeds both the answer and a small share of the spread of its values, so that a mean near
-        0 with a small error does not count."""
-        return self.typical > max(self.answer, _WELL_KNOWN * self.spread)
-
-
-def mean_errors(several: Sequence[Mapping[str, GroupErrors]]) -> dict[str, GroupErrors]:
-    """Return the geometric means of several forecasts of the same aggregates, which are equally likely."""
-    result = {}
-    for name in several[0]:
-        logarithms = np.log(np.maximum([item[name] for item in several], 1e-300)).mean(axis=0)
-        result[name] = GroupErrors(*np.exp(logarithms).tolist())
-    return result
-
-
 @dataclass(frozen=True)
 class Settled:
     """What the profile chose for an aggregation: aggregates with limits and bounds, a limit ``rows`` for the others
@@ -495,19 +473,20 @@ def settle(
                 best, score, parts = shared, _score(shared), max(together, 1)
     best = _with_common_bounds(best, items, known)
     aggregates = {name: _with_choice(items[name], choice, rows) for name, choice in best.items()}
-    counted = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
-    largest = max(counted, default=max(choice.rows for choice in best.values()))
+    counted_rows = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
+    largest = max(counted_rows, default=max(choice.rows for choice in best.values()))
     corrections = {
         name: _allowed(choice.correction, asked)
         for name, choice in best.items()
         if items[name].aggregate.kind in _CORRECTED
     }
+    counted = known if rows.to_learn else replace(known, people=known.people.scaled(1 / rows.excess))
     return Settled(
         aggregates,
         largest if rows.limits_free else None,
         corrections,
         {
-            name: _group_errors(items[name], choice, known, group_shares or [1.0], float(epsilon) / parts, noise_of)
+            name: _group_errors(items[name], choice, counted, group_shares or [1.0], float(epsilon) / parts, noise_of)
             for name, choice in best.items()
             if items[name].aggregate.kind in _CORRECTED
         },
@@ -526,19 +505,31 @@ def _group_errors(
     fixed = item if choice.bounds is None else replace(item, bounds=choice.bounds, free=False)
     if item.other is not None and choice.other_bounds is not None:
         fixed = replace(fixed, other=replace(item.other, bounds=choice.other_bounds, free=False))
-    ordered = np.sort(np.asarray(shares))
-    errors = []
-    for share in (ordered[0], float(np.median(ordered)), ordered[-1]):
-        one = replace(known, tried=(float(choice.rows),), groups=np.array([max(float(share), 1e-9)]))
-        unsure = _OF_QUANTILES if item.aggregate.kind == "quantile" else 1.0
-        errors.append(unsure * _IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
-    answer = _answer(fixed, known.people.rows * float(np.median(ordered)))
-    spread = _values(fixed).deviation_of_values if item.aggregate.kind == "mean" else 0.0
-    if item.aggregate.kind == "quantile":
+    sizes = of_three_sizes(np.asarray(shares))
+    middle = float(np.median(shares))
+    known = replace(known, tried=(float(choice.rows),), usual=True)
+    chosen = {
+        share: _choose(fixed, replace(known, groups=np.array([max(share, 1e-9)])), epsilon, noise_of)
+        for share in {*sizes, middle}
+    }
+    kind, values = item.aggregate.kind, _values(fixed)
+    answer = _answer(fixed, known.people.rows * sizes[1])
+    spread = values.deviation_of_values if kind == "mean" else 0.0
+    if kind == "quantile":
         at = _held_rank(item.aggregate)
         far = _KNOWN_RANKS * min(at, 1 - at)
-        spread = float(np.ptp(_values(fixed).quantile(np.array([at - far, at, at + far]))))
-    return GroupErrors(errors[0], errors[1], errors[2], answer, spread)
+        spread = float(np.ptp(values.quantile(np.array([at - far, at, at + far]))))
+    errors = [_error(fixed, chosen[share]) for share in sizes]
+    most = [_OF_QUANTILES * chosen[share].error if kind == "quantile" else 0.0 for share in (sizes[0], middle)]
+    return GroupErrors(errors[0], errors[1], errors[2], answer, spread, *most)
+
+
+def _error(item: _Item, choice: Choice) -> float:
+    """Return the error that is expected of the answers of an aggregate, with its limit and bounds."""
+    if choice.rank is None:
+        return error_of_answers(choice.error, choice.error if choice.noise is None else choice.noise)
+    scale, off = choice.rank
+    return error_of_quantile(_values(item), item.bounds, float(item.aggregate.at), scale, off, item.whole)
 
 
 def _values(item: _Item) -> Values:

@@ -29,8 +29,9 @@ from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
 from dither.tables.planning.automatic import BOUNDS_SHARE, EDGES, VALUES_OF
 from dither.tables.planning.choose import Correction
+from dither.tables.planning.forecast import GroupErrors
 from dither.tables.planning.plan import AggregationPlan, round_down
-from dither.tables.planning.profiled import GroupErrors, ProfiledRows, settle
+from dither.tables.planning.profiled import ProfiledRows, settle
 from dither.tables.planning.table_model import Floats, People, Values
 from dither.tables.query.relations import is_whole
 from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Expression, Query, columns

@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.tables.card.profile import NoisyHistogram, TableProfile
+from dither.tables.card.profile import NoisyHistogram, NoisyNumber, TableProfile
 from dither.tables.planning.automatic import EDGES, probabilities, without_noise
 
 Floats = NDArray[np.float64]
@@ -169,6 +169,11 @@ class People:
         variance = self.weights @ (missing - mean) ** 2
         return mean, np.sqrt(variance + self.deviations**2 @ beyond**2)
 
+    def noise_beyond(self, limit: float) -> float:
+        """Return the part of the standard deviation of :meth:`left_out` that is noise, of the bins that were seen."""
+        beyond = np.maximum(self.sizes - limit, 0.0).mean(axis=1)
+        return math.sqrt(float(self.deviations**2 @ beyond**2))
+
     def hidden(self, limit: float) -> tuple[float, float]:
         """Return the median number of rows beyond a limit, and the standard deviation of a normal law whose 95 %
         interval is as wide as that of the possible tails, some of which are much longer than expected."""
@@ -180,8 +185,7 @@ class People:
         usual = np.where(behind >= math.log(2), self.tails, 0.0) @ beyond  # half of such data have nobody farther out
         least, missing = _quantiles(usual, self.tail_weights, (0.025, 0.5))
         (most,) = _quantiles(np.where(behind >= 0.02, self.tails, 0.0) @ beyond, self.tail_weights, (0.975,))
-        of_noise = math.sqrt(float(self.deviations**2 @ beyond**2))
-        return missing, math.hypot(max(most - missing, missing - least) / 1.96, of_noise)
+        return missing, math.hypot(max(most - missing, missing - least) / 1.96, self.noise_beyond(limit))
 
     @cached_property
     def most_rows(self) -> float:
@@ -191,6 +195,11 @@ class People:
         order = np.argsort(-largest)
         behind = np.cumsum(expected[order])
         return float(largest[order][min(int(np.searchsorted(behind, _NOBODY)), len(order) - 1)])
+
+    def scaled(self, factor: float) -> People:
+        """Return as many people times a factor."""
+        tails = None if self.tails is None else self.tails * factor
+        return replace(self, possible=self.possible * factor, tails=tails)
 
     def up_to(self, most: float) -> People:
         """Return the distribution with numbers of rows limited to ``most``."""
@@ -321,6 +330,11 @@ def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int
     last = int(filled[-1]) if filled.size else None
     kept = weights if last is None else np.where(np.arange(len(weights)) <= last + 1, weights, 0.0)
     return np.maximum(kept, 0.0)[None, :], np.zeros(1), last
+
+
+def _may_be_whole(whole: NoisyNumber | None, number: float) -> bool:
+    """Return whether all of this number of values may be whole, as far as the noise shows."""
+    return whole is not None and whole.value + 2 * whole.deviation > number
 
 
 def _within(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
@@ -475,6 +489,8 @@ class Values:
     possibility, and the probabilities of these."""
     cells: tuple[Floats, Floats] | None = None
     """Between which numbers the values lie that are taken to be at each point; None where they are there."""
+    step: float = 0.0
+    """1 where values are known to be whole numbers, else 0."""
 
     def expected_error(
         self, errors: Floats, function: Callable[[Floats], Floats], scale: Floats | float = 1.0
@@ -509,6 +525,21 @@ class Values:
             within = (function(self.cells[1]) - function(self.cells[0])) * _IN_BIN
             variance = variance + within**2 @ self.shares**2
         result: Floats = np.sqrt(variance)
+        return result
+
+    def below(self, places: Floats) -> Floats:
+        """Return the share of the values below each place: spread evenly in their cells, or over the whole numbers
+        there."""
+        lows, highs = (self.points, self.points) if self.cells is None else self.cells
+        reached = np.ceil(places) if self.step else places
+        width = np.maximum(highs + self.step - lows, 1e-9 * np.maximum(np.abs(lows), 1.0))
+        held = np.clip((reached[:, None] - lows) / width, 0.0, 1.0)
+        result: Floats = held @ np.maximum(self.shares, 0.0) / max(float(np.maximum(self.shares, 0.0).sum()), 1e-12)
+        return result
+
+    def noise(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return the part of :meth:`uncertainty` that is the noise of the shares."""
+        result: Floats = np.sqrt(function(self.points) ** 2 @ self.deviations**2)
         return result
 
     @classmethod
@@ -583,6 +614,7 @@ class Values:
             classes=known,
             sizes=tuple(table.classes) if known else (),
             nulls=nulls / (nulls + number),
+            step=float(whole or _may_be_whole(column.whole, number)),
             alike=ALIKE if means is None else result._alike(means, bounds, people),
         )
 
@@ -640,6 +672,7 @@ class Values:
             deviations=self.deviations[known] / share,
             hidden=tuple((possible[:, known] / share, probabilities) for possible, probabilities in self.hidden),
             cells=None,
+            step=0.0,
             ends=(float(points[known].min()), float(points[known].max())),
             nulls=1 - (1 - self.nulls) * share,
             classes=classes,

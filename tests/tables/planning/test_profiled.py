@@ -215,7 +215,7 @@ def test_groups_of_a_public_table_have_the_sizes_of_the_keys_they_are_joined_on(
     (tmp_path / "t.toml").write_text(
         """
 name = "t"\nsource = "t.parquet"\nunit = "who"\nmax_rows = "auto"\nmax_groups = "auto"
-[budget]\nepsilon = 4000
+delta = 1e-6\nledger = "l"\n[budget]\nepsilon = 4000\ndelta = 0.01
 [columns]\nwho = "integer"\ncode = "text"
 [public.names]\nsource = "names.parquet"\n[public.names.columns]\ncode = "text"\nname = "text"
 """

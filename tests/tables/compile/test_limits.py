@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
@@ -161,7 +162,8 @@ def check(
         context = context_of(engine, limits, by, without_unit)
         vectors = measurements(context.limits, people)
         measures = [measure for vector in vectors for measure in vector]
-        binned = {own: statements.bins(context, Y, (-0.5, 0.0, 2.0, 3.0), None, own) for own in (None, 2)}
+        every = [(None, None), (2, None), (None, "min"), (None, "max"), (2, "max")]
+        binned = {own: statements.bins(context, Y, (-0.5, 0.0, 2.0, 3.0), None, *own) for own in every}
         built[key] = context, vectors, measures, statements.sums(context, measures), binned
     context, vectors, measures, statement, binned = built[key]
     whole = run(engine, statement, drawn)
@@ -186,7 +188,7 @@ def check(
         for own, counted in in_bins.items():
             fewer = run(engine, binned[own], others)
             change = sum(abs(counted.get(key, (0,))[0] - fewer.get(key, (0,))[0]) for key in {*counted, *fewer})
-            assert change <= statements.bin_limits(context.limits.of_aggregate(own)).sensitivity()
+            assert change <= statements.bin_limits(context.limits, own[0], own[1] is not None).sensitivity()
     return near
 
 
@@ -207,6 +209,28 @@ def test_a_heavy_person_comes_near_the_sensitivity(engine, by, norm_of_limits):
     drawn = [(1, place, LOW, -0.5) for place in (range(2) if by == "private" else range(GROUPS)) for _ in range(100)]
     near = check(engine, drawn, limits, by, True, {})
     assert min(near) > (0.99 if norm_of_limits == 1 or by != "public" else 0.57)
+
+
+@pytest.mark.parametrize("by", ["none", "public"])
+@pytest.mark.parametrize("extreme", ["min", "max"])
+def test_extremes_are_of_each_person_in_each_group(engine, by, extreme):
+    """Against a dictionary: one value of a person in a group, with equal weights that add up to the limit."""
+    drawn = [(who, who * i % 3, None, (who * 7 + i * 5) % 29 / 10) for who in range(1, 9) for i in range(who)]
+    edges = (-0.5, *(i / 10 for i in range(1, 29)), 3.0)
+    limits = Limits(1 if by == "none" else 2, 5)
+    own: dict[tuple[int, tuple[int, ...]], float] = {}
+    for who, place, _, y in drawn:
+        key = who, () if by == "none" else (place,)
+        own[key] = y if key not in own else (min if extreme == "min" else max)(own[key], y)
+    groups_of = {who: sum(key[0] == who for key in own) for who, _ in own}
+    bounds = statements.bin_limits(limits, None, extreme=True)
+    one = 1 << bounds.bits()
+    expected: dict[tuple[int, ...], int] = {}
+    for (who, group), y in own.items():
+        place = (*group, int(np.searchsorted(edges[1:-1], y, side="right")))
+        expected[place] = expected.get(place, 0) + min(one, one * limits.groups // groups_of[who])
+    got = run(engine, statements.bins(context_of(engine, limits, by, None), Y, edges, None, None, extreme), drawn)
+    assert {key: numbers[0] for key, numbers in got.items()} == expected
 
 
 @pytest.mark.parametrize("most", [1, 2])

@@ -213,11 +213,14 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
                 yield "squares", statements.sums(squares, every)
                 for size in ("rows", "squares", "groups"):
                     yield f"people by {size}", statements.people_by_size(context, EDGES, size)
+                value = DISTINCT[number % len(DISTINCT)]
+                yield "people by values", statements.people_by_size(context, EDGES, "groups", value)
             for norm in (1, 2) if unit else (1,):
                 yield "weights of keys", statements.key_weights(context, norm, number % 2 == 0)
             for bins in binned:
                 yield "bins", statements.bins(context, *bins)
                 yield "bins", statements.bins(context, *bins, 2)
+                yield "bins of extremes", statements.bins(context, *bins, None, "max" if number % 2 else "min")
             for i in range(3):
                 yield "distinct", distinct_values(context, DISTINCT[(3 * number + i) % len(DISTINCT)])
 
@@ -230,8 +233,11 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
         place = places[number % len(places)]
         assert lines(engines["spark"], listed[place][1]) == result["duckdb"][place], (name, what)
         tried_by_spark[what] += 1
-    by_person = {"sums", "squares", "people by rows", "people by squares", "people by groups"} if unit else set()
-    assert tried_by_spark.keys() == {"sums by row", "weights of keys", "bins", "distinct"} | by_person
+    sizes = {f"people by {size}" for size in ("rows", "squares", "groups", "values")}
+    by_person = {"sums", "squares", *sizes} if unit else set()
+    assert (
+        tried_by_spark.keys() == {"sums by row", "weights of keys", "bins", "bins of extremes", "distinct"} | by_person
+    )
 
 
 def steps(value, bounds, how) -> int | None:

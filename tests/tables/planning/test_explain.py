@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import duckdb
 import numpy as np
@@ -534,3 +534,22 @@ def test_sums_of_a_persons_values_say_that_these_are_held_within_bounds(rows, he
     assert [values["column"] for values in noted(answer, "person_values_clamped")] == held
     if not held:
         assert alike(answer.rows, truth(sql, data=AGES))
+
+
+@each(
+    "sql", ["DAYOFWEEK(d) = 1", "EXTRACT(DOW FROM d) > 3", "WEEKDAY(d) < 2", "ISODOW(d) = 1", "DAYNAME(d) = 'Monday'"]
+)
+def test_days_that_engines_count_differently_are_said(sql):
+    """Where they are counted from Sunday = 0: by day of the week against Python, too."""
+    days = [date(2024, 1, 1) + timedelta(days=i) for i in range(1400)]
+    rows = pa.table({"d": pa.array(days, pa.date32())})
+    python = {
+        "DAYOFWEEK(d) = 1": lambda day: day.isoweekday() == 1,
+        "EXTRACT(DOW FROM d) > 3": lambda day: day.isoweekday() % 7 > 3,
+        "WEEKDAY(d) < 2": lambda day: day.isoweekday() % 7 < 2, "ISODOW(d) = 1": lambda day: day.weekday() == 0,
+        "DAYNAME(d) = 'Monday'": lambda day: day.weekday() == 0,
+    }  # fmt: skip
+    with dp.open(rows, budget=dp.PureDP(1000)) as opened:
+        answer = opened.sql(f"SELECT COUNT(*) AS n FROM data WHERE {sql}").release(100.0)
+        assert abs(answer["n"][0] - sum(map(python[sql], days))) <= 1
+        assert len(noted(answer, "weekday_numbers")) == (0 if "ISO" in sql or "NAME" in sql else 1)

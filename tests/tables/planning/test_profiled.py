@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
@@ -175,6 +176,79 @@ def test_rows_that_are_people_get_bounds(table):
         assert 0 < mean.bounds[0] < 20 < 60 < mean.bounds[1] < 100
         answer = people.sql("SELECT AVG(x) AS a FROM t").release(1.0)
         assert abs(answer["a"][0] - values.mean()) <= 3 * answer.error("a")[0]
+
+
+@pytest.fixture(scope="module")
+def of_two():
+    """The same with bounds of another column, of which the profile says nothing."""
+    with opened(bounds={"x": (-40, 2000), "k": (0, 4)}, keys={"town": ["a", "b", "c", "d"]}) as result:
+        yield result
+
+
+def test_values_that_the_profile_lacks_are_sketched_by_the_question(of_two):
+    """The bounds of a difference are twice as wide as those of its columns, and its values may be close together."""
+    sql = "SELECT AVG(x - k) AS a FROM t"
+    plan = planned(of_two, sql)
+    assert {name: float(share) for name, share in plan.automatic.items()} == {"values of a": 0.15}
+    assert not planned(of_two, "SELECT AVG(2 * x) AS a FROM t").automatic
+    assert not planned(of_two, "SELECT AVG(x - k, contribution_bounds_per_row => (-9, 9)) AS a FROM t").automatic
+    (exact,) = of_two.sql(sql).plan(error=40.0).parts
+    assert not exact.automatic  # its error would not be known before
+    true = float((X - WHO % 5).mean())
+    explained = of_two.sql(sql).explain(1.0)
+    assert "a privately chosen number of rows" in str(explained)
+    answers = [of_two.sql(sql).release(1.0, again=True, force=True) for _ in range(8)]
+    assert sum(abs(answer["a"][0] - true) <= answer.error("a")[0] for answer in answers) >= 7
+    assert max(answer.error("a")[0] for answer in answers) < 5
+    assert {note.kind for note in answers[0].notes} >= {"by_profile", "bounds_chosen"}
+    two = "SELECT COUNT(*) AS n, SUM(x - k) AS a FROM t WHERE x > 40"  # beside rows that are learned
+    assert {"max_rows", "values of a"} == planned(of_two, two).automatic.keys()
+    assert of_two.sql(two).release(1.0, again=True, force=True).error("a")[0] > 0
+
+
+def test_groups_of_a_public_table_have_the_sizes_of_the_keys_they_are_joined_on(tmp_path):
+    """Of 3,000 public names four are in the table, and the largest two are asked for: limits are chosen for these."""
+    names = pa.table({"code": [f"c{i}" for i in range(3000)], "name": [f"n{i}" for i in range(3000)]})
+    rows = DATA.append_column("code", pa.array([f"c{'abcd'.index(town)}" for town in TOWN]))
+    pq.write_table(rows, tmp_path / "t.parquet")
+    pq.write_table(names, tmp_path / "names.parquet")
+    (tmp_path / "t.toml").write_text(
+        """
+name = "t"\nsource = "t.parquet"\nunit = "who"\nmax_rows = "auto"\nmax_groups = "auto"
+delta = 1e-6\nledger = "l"\n[budget]\nepsilon = 4000\ndelta = 0.01
+[columns]\nwho = "integer"\ncode = "text"
+[public.names]\nsource = "names.parquet"\n[public.names.columns]\ncode = "text"\nname = "text"
+"""
+    )
+    sql = "SELECT n.name, COUNT(*) AS a FROM t JOIN names n ON t.code = n.code GROUP BY n.name"
+    top = sql + " ORDER BY a DESC LIMIT 2"
+    sizes = {f"n{i}": int((town == TOWN).sum()) for i, town in enumerate("abcd")}
+    with dp.open(str(tmp_path / "t.toml")) as t:
+        limits = t.sql(top).plan(1.0).parts[0].query.aggregates["a"].rows_per_person
+        assert limits is None  # without a profile it is learned
+        t.profile(epsilon=5)
+        chosen = [t.sql(text).plan(1.0).parts[0].query.aggregates["a"].rows_per_person for text in (sql, top)]
+        assert chosen[1] >= chosen[0]
+        assert chosen[1] > 10
+        answer = t.sql(top).release(1.0, force=True)
+        for row, error in zip(answer.dicts(), answer.error("a"), strict=True):
+            assert abs(row["a"] - sizes[row["name"]]) <= 2 * error < row["a"]
+
+
+def test_a_condition_that_null_meets_keeps_the_share_of_nulls():
+    """Every tenth row has no value, and all of them those of some people."""
+    empty = (np.arange(len(WHO)) % 10 == 0) | (WHO % 50 == 0)
+    rows = DATA.set_column(1, "x", pa.array([None if null else x for null, x in zip(empty, X.tolist(), strict=True)]))
+    with dp.open(rows, unit="who", name="t", budget=dp.PureDP(3000), max_rows="auto", max_groups="auto", **CARD) as t:
+        t.profile(epsilon=20)
+        for sql, true in {
+            "SELECT COUNT(*) AS a FROM t WHERE x IS NULL": empty.sum(),
+            "SELECT COUNT(*) AS a FROM t WHERE x IS NULL OR x > 20": (empty | (X > 20)).sum(),
+            "SELECT COUNT(*) AS a FROM t WHERE NOT x > 20": (~empty & (X <= 20)).sum(),
+        }.items():
+            answers = [t.sql(sql).release(1.0, again=True, force=True) for _ in range(4)]
+            assert sum(abs(item["a"][0] - true) <= item.error("a")[0] for item in answers) >= 3, sql
+            assert np.median([item.error("a")[0] for item in answers]) < true, sql
 
 
 @each("epsilon", [1e-3, 1e-2, 50.0])

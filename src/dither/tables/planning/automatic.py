@@ -86,8 +86,11 @@ SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fr
 """The share of the budget that the choice of a limit takes, and learning how much stated limits leave out (``bias``);
 bounds of an aggregate take :data:`BOUNDS_SHARE`."""
 LEARNING_SHARE = Fraction(3, 10)
-"""The share that learning how many rows people have takes, where the answers are corrected by it (see
-:mod:`dither.tables.planning.sketch`): with less, what may be hidden is most of the error."""
+"""The share that learning how many rows people have takes for counts and sums of rows that meet a condition, which may
+be few and of some people (see :mod:`dither.tables.planning.sketch`): with less, what may be hidden is most of the
+error."""
+SKETCH_SHARE = Fraction(3, 20)
+"""The share that the values of one expression take of which a profile says nothing, for the same reason."""
 BOUNDS_SHARE = Fraction(1, 20)
 SECOND_LOOK_SHARE = Fraction(1, 3)
 """The share of what is left for the answers that is spent on looking for bounds again, where none were found."""

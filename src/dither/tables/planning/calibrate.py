@@ -178,7 +178,9 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     to_choose = query if profiled is None else _without_bounds(query, profiled)
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in to_choose.aggregates.values())):
         unstated = automatic.unstated_limits(to_choose, max_groups, max_rows, None in known[0], bias)
-        if profiled is not None and profiled.to_learn and "max_rows" in unstated:
+        added = any(item.kind in _ADDED for item in query.aggregates.values())
+        of_some = query.where is not None and added and shared_bounds is None and profiled is None
+        if "max_rows" in unstated and (of_some or (profiled is not None and profiled.to_learn)):
             unstated["max_rows"] = automatic.LEARNING_SHARE
     one_row = (
         card.unit is None and options.error is None and "auto" in (options.max_rows, query.max_rows, card.max_rows)

@@ -27,7 +27,7 @@ from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
-from dither.tables.planning.automatic import BOUNDS_SHARE, EDGES, VALUES_OF
+from dither.tables.planning.automatic import BOUNDS_SHARE, EDGES, SKETCH_SHARE, VALUES_OF
 from dither.tables.planning.choose import Correction
 from dither.tables.planning.forecast import GroupErrors
 from dither.tables.planning.plan import AggregationPlan, round_down
@@ -42,6 +42,8 @@ CORRECTED = ("count", "count_value", "sum")
 _COUNTED = ("count", "count_value", "sum", "histogram", "mode")
 _OTHER = "second of "
 """What the second value of a pair is called before the name of its aggregate."""
+_MOST_FOR_SKETCHES = Fraction(3, 10)
+"""The share that all of the sketches beside a profile take together at most."""
 _OCTAVES = 10
 """How many octaves of magnitudes have bins of their own on either side of 0."""
 
@@ -77,7 +79,8 @@ def values_to_sketch(
                 continue
             if profiled is None or profiled.values(value, find, bounds) is None:
                 result.setdefault(value, called)
-    return {VALUES_OF + name: BOUNDS_SHARE for name in result.values()}
+    share = BOUNDS_SHARE if profiled is None else min(SKETCH_SHARE, _MOST_FOR_SKETCHES / max(len(result), 1))
+    return {VALUES_OF + name: share for name in result.values()}
 
 
 def _value_of(query: Query, sketched: str) -> Expression | None:

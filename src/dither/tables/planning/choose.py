@@ -331,7 +331,7 @@ def choose_mean(
     low, high = _bound_candidates(values, bounds, whole) if free else _fixed(bounds)
     half = (high - low) / 2
     mean, square = values.held_moments(low, high)
-    clip = mean - values.mean
+    clip = mean - values.mean - values.hidden_median(_beyond(low, high))
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     center = np.clip((mean - (low + high) / 2) / half, -1, 1)
     drift = _drift(known, values, limits, low, high)
@@ -398,12 +398,13 @@ def choose_variance(
     by_person = np.sqrt(_uneven_means(people, limits, values.alike))[:, None] * np.sqrt(
         np.maximum(fourth - variance**2, 0)
     )
-    bias = variance - true
 
     def lost(points: Floats) -> Floats:
         squares = (points - values.mean) ** 2
         return squares - np.minimum(squares, (np.clip(points, low[:, None], high[:, None]) - values.mean) ** 2)
 
+    true = np.maximum(true + values.hidden_median(lost), variance)
+    bias = variance - true
     drift = _UNKNOWN_DRIFT * (1 - counted / people.rows)[:, None] * variance * values.alike
     known_of_limits = np.hypot(known.different * bias, drift)
     fixed = np.hypot(known_of_limits, values.uncertainty(lost))
@@ -413,7 +414,7 @@ def choose_variance(
     typical = _typical(values.expected_error(errors, lost, 1 / unit[:, None]))
     i, j = np.unravel_index(int(np.argmin(typical)), typical.shape)
     correction = Correction(
-        shift=math.sqrt(true) - math.sqrt(variance[j]) if root else float(true - variance[j]),
+        shift=math.sqrt(true[j]) - math.sqrt(variance[j]) if root else float(true[j] - variance[j]),
         deviation=float(fixed[i, j] / unit[j]),
         of_person=float(by_person[i, j] / unit[j]),
         people_of_row=people.number / float(counted[i]),
@@ -537,7 +538,7 @@ def choose_sum(
     missing, uncertain = known.left_out(limits)
     rows = counted + missing
     present = 1 - values.nulls
-    true = rows[:, None] * values.mean
+    true = rows[:, None] * (values.mean + values.hidden_median(_beyond(low, high)))
     estimated = counted[:, None] * (mean + drift.mean)
     gap = true - estimated
     size = math.sqrt(float(values.shares @ values.points**2))

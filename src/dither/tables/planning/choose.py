@@ -87,6 +87,9 @@ class Correction:
     widest: tuple[float, float] = (0.0, 0.0)
     middle: float = 0.0
     """The mean of all values within the bounds."""
+    unseen: int = 0
+    """How many people with far more rows than all others could go undetected, of whom the error holds nothing; 0 where
+    no such people are possible."""
 
     def limits_error(self, values: Floats, rows: Floats | None, confidence: float = 0.95) -> Floats:
         """Return the error of corrected ``values`` by the uncertainty of the correction, in groups with these
@@ -386,7 +389,7 @@ def choose_variance(
     half = (high - low) / 2
     mean, square = values.held_moments(low, high)
     variance = np.maximum(square - mean**2, 1e-12 * half**2)
-    true = max(values.deviation_of_values**2, 1e-300)
+    of_seen = max(values.deviation_of_values**2, 1e-300)
     held = np.clip(values.points, low[:, None], high[:, None]) - mean[:, None]
     fourth = held**4 @ values.shares
     m, q = (mean - (low + high) / 2) / half, (square - mean * (low + high) + (low + high) ** 2 / 4) / half**2
@@ -403,7 +406,7 @@ def choose_variance(
         squares = (points - values.mean) ** 2
         return squares - np.minimum(squares, (np.clip(points, low[:, None], high[:, None]) - values.mean) ** 2)
 
-    true = np.maximum(true + values.hidden_median(lost), variance)
+    true = np.maximum(of_seen + values.hidden_median(lost), variance)
     bias = variance - true
     drift = _UNKNOWN_DRIFT * (1 - counted / people.rows)[:, None] * variance * values.alike
     known_of_limits = np.hypot(known.different * bias, drift)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.tables.card.profile import NoisyHistogram, TableProfile
-from dither.tables.planning.automatic import EDGES, probabilities, without_noise
+from dither.tables.planning.automatic import EDGES, probabilities, with_humps, without_noise
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ these are the fullest; and that there are values apart from the others. Otherwis
 _FADING = 0.12
 """To which power of the density at the end, as a share of the largest, it is less probable that nothing is beyond."""
 _ALONE = 0.02
-"""How probable values in one bin apart from the others are, where noise is not told from them; near ones are more so."""
+"""How probable values in one bin apart from all others are; the nearer, the more so."""
 _SCALES = ((0.5, 0.3), (1.0, 0.4), (2.0, 0.2), (5.0, 0.1))
 """By which multiples of that distance values may fall off, with their probabilities."""
 _MASSES = ((0.1, 0.2), (0.3, 0.3), (1.0, 0.3), (3.0, 0.2))
@@ -288,7 +288,7 @@ def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tupl
 
     They are weighed by the likelihood of the Laplace noise that they imply, and by what tails usually do: they go on to
     fall off about as fast as in the two octaves before (:data:`_AS_FAST`, and what the noise hides of that), or faster
-    (:data:`_FASTER`, by much where they end), and power laws (``b = 0``) are common. No second hump is expected behind.
+    (:data:`_FASTER`, by much where they end), and power laws (``b = 0``) are common. There may be a second hump behind.
     """
     widths, places = np.log(edges / np.concatenate([[0.5], edges[:-1]])), np.log(edges) / _BIN_WIDTH
     seen, x = weights / scale, places[start:] - places[start]
@@ -313,6 +313,7 @@ def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tupl
     usual += np.where(b[:, 0] == 0, math.log(_POWER_LAWS), 0.0) - 1.2 * np.log1p(b[:, 0] / _BENT)
     usual -= 0.5 * (np.log(level[:, 0] / base) / _LEVEL) ** 2
     fit = usual - np.abs(seen[None, start:] - tails).sum(axis=1)
+    tails, fit = with_humps(seen[start:], tails, fit)
     kept = fit > fit.max() - math.log(1e6)
     before = np.broadcast_to(np.maximum(weights[:start], 0.0), (int(kept.sum()), start))
     return np.concatenate([before, tails[kept] * scale], axis=1), probabilities(fit[kept])

@@ -152,7 +152,7 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     if may_sketch and ("max_rows" in unstated or one_row):
         from dither.tables.planning.sketch import values_to_sketch  # which questions with stated limits do not need
 
-        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), one_row)}
+        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), options.error is None)}
     top = None
     if shared_bounds is None and None in known[0]:
         profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)

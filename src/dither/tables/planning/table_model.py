@@ -177,12 +177,13 @@ class People:
         """Return how many rows are beyond a limit, and the standard deviation of a normal law whose 95 % reach as far
         as those of what may be there: tails of many laws are possible, so that it may be much more than is expected."""
         beyond = np.maximum(self.sizes - limit, 0.0).mean(axis=1)
+        expected, deviations = self.left_out(np.array([limit]))
         if self.tails is None or self.tail_weights is None:
-            expected, deviations = self.left_out(np.array([limit]))
             return float(expected[0]), float(deviations[0])
         behind = np.cumsum(self.tails[:, ::-1], axis=1)[:, ::-1]
         usual = np.where(behind >= math.log(2), self.tails, 0.0) @ beyond  # half of such data have nobody farther out
         least, missing = map(float, _quantiles(usual, self.tail_weights, (0.025, 0.5)))
+        missing = min(missing, float(expected[0]))  # any tail may be there, and few are as heavy as most of these
         most = float(_quantiles(np.where(behind >= 0.02, self.tails, 0.0) @ beyond, self.tail_weights, (0.975,))[0])
         of_noise = math.sqrt(float(self.deviations**2 @ beyond**2))
         return missing, math.hypot(max(most - missing, missing - least) / _NORMAL, of_noise)

@@ -454,7 +454,8 @@ def tails(generator: np.random.Generator, people: int) -> dict[str, np.ndarray]:
 
 def tail_rows(profile: float | None, people: int, asks: int) -> None:
     print(f"\nHard numbers of rows per person, {people} people, {asks} asks" + (", with a profile" if profile else ""))
-    print(f"{'covered':>8} {'±/truth':>8} {'error/truth':>11}  what")
+    print("honest: covered, or the cell says that people could go undetected, and its lower end is true (COUNT, SUM)")
+    print(f"{'covered':>8} {'honest':>8} {'±/truth':>8} {'error/truth':>11}  what")
     for name, sizes in tails(np.random.default_rng(1), people).items():
         table = people_with(sizes)
         data = Data("t", lambda table=table: table, "who", {"x": (0, 1000)}, ("g",), ())
@@ -468,13 +469,16 @@ def tail_rows(profile: float | None, people: int, asks: int) -> None:
             ):
                 asked = Asked(sql)
                 true = truth(data, table, asked)
-                inside, widths, off = [], [], []
+                inside, honest, widths, off = [], [], [], []
                 for answer in answers(private, sql, asks, max_rows="auto", max_groups="auto"):
                     for (key, number), half in zip(cells(answer.dicts()).items(), answer.errors["a"], strict=True):
                         inside.append(half is None or abs(number - true[key]) <= half)
+                        low = -math.inf if "AVG" in sql else number - (half or 0.0)
+                        honest.append(inside[-1] or ("a" in answer.unseen and low <= true[key]))
                         widths.append(math.inf if half is None else half / abs(true[key]))
                         off.append(abs(number - true[key]) / abs(true[key]))
-                print(f"{np.mean(inside):8.3f} {np.median(widths):8.3f} {np.median(off):11.4f}  {name}: {sql}")
+                shares = f"{np.mean(inside):8.3f} {np.mean(honest):8.3f}"
+                print(f"{shares} {np.median(widths):8.3f} {np.median(off):11.4f}  {name}: {sql}")
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ EXAMPLES = {
     "undercount_share": {"of": "rows", "of_parts": ["group", "sum"]},
     "left_out": {"of": "rows", "share": 0.1, "low": 0.1, "high": 1.0, "epsilon": 0.05},
     "undetected": {"people": 160},
+    "unseen_people": {"people": 160, "names": ["n"]},
     "any_tail": {"name": "n", "times": 81.5, "most": None},
     "bias_unused": {"reason": "one_row"},
     "people_without_budget": {
@@ -94,7 +95,7 @@ def test_each_kind_has_a_plain_sentence():
 
     def is_plain(kind):
         text = str(Note(kind, EXAMPLES.get(kind, {})))
-        assert text[0].isupper() or text[0] in "`±m"
+        assert text[0].isupper() or text[0] in "`±m+"
         assert text.endswith(".")
         assert "{" not in text
         assert kind in LONGER or len(text.split()) <= 24

@@ -27,7 +27,7 @@ NoteKind = Literal[
     "join_limit",
     "undercount_unknown", "undercount_beside", "undercount_share", "undercount_later", "undercount_elsewhere",
     "undercount_not_measured", "distinct_limited", "means_limited", "left_out", "left_out_later", "undetected",
-    "any_tail",
+    "unseen_people", "any_tail",
     "bias_unused", "people_without_budget",
     # what was chosen privately, and bounds
     "by_profile", "rows_chosen", "rows_chosen_later", "groups_chosen", "bounds_chosen", "bounds_not_found",
@@ -99,7 +99,7 @@ MOST_SHOWN, MOST_WORDS = 2, 32
 _FIRST: tuple[NoteKind, ...] = (
     # what is wrong or missing, and what is said once
     "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
-    "error_unknown",
+    "error_unknown", "unseen_people",
     # which rows are shown, and what their numbers are
     "as_of", "compared_with", "top_keys", "small_groups", "other_groups", "weekday_numbers", "population",
     "temporary_ledger",
@@ -434,6 +434,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "left_out": _left_out,
     "left_out_later": "What the limit excludes will be learned and stated beside the ±, which does not include it.",
     "undetected": lambda v: f"Up to about {v['people']:,} heavy contributors could go undetected.",
+    "unseen_people": lambda v: f"+ or more: up to ~{v['people']:,} people with far more rows could go undetected.",
     "any_tail": lambda v: (
         f"`{v['name']}` is a lower limit (97.5 %), low by about {two_digits(v['times'])} times the heaviest person; "
         + (

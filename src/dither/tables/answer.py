@@ -147,6 +147,20 @@ class Answer:
         ]
         return ErrorParts(noise, limits)
 
+    @property
+    def unseen(self) -> dict[str, int]:
+        """How many people with far more rows than all others could go undetected, for each column whose ± holds nothing
+        of them: counts and sums may then be larger than the ± says, means and the like be off by more. Columns that are
+        not named have none.
+
+        >>> from dither.guarantees import PureDP
+        >>> note = Note("unseen_people", {"people": 160, "names": ["n"]})
+        >>> Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, PureDP(1), (note,)).unseen
+        {'n': 160}
+        """
+        notes = [note.values for note in self.notes if note.kind == "unseen_people"]
+        return {name: values["people"] for values in notes for name in values["names"]}
+
     def undercount(self, name: str) -> list[Undercount | None]:
         """Return by how much each value of a column is low because of the limits on one person's rows.
 
@@ -331,7 +345,8 @@ class Answer:
         """Return the table that people see: its headings, and the cells of at most ``most`` rows, None where missing.
 
         Behind a noisy column stand its ±, and by how much it is low where that is known. Digits follow the ±, or the
-        bins that a value is chosen among where it has none. ``~`` stands before a number whose ± exceeds it.
+        bins that a value is chosen among where it has none. ``~`` stands before a number whose ± exceeds it, ``+``
+        behind a ± that holds nothing of people who could go undetected (:attr:`unseen`).
         """
         widths = {note.values["name"]: note.values["bin_width"] for note in self.notes if "bin_width" in note.values}
         headings: list[Heading] = []
@@ -355,7 +370,8 @@ class Answer:
                 noise = self.interval == "noise"
                 heading = Heading("±", "error", True) if noise else Heading("± population", "population error", True)
                 headings.append(heading)
-                columns.append([error for _, error in pairs])
+                more = "+" if name in self.unseen else ""
+                columns.append([error and error + more for _, error in pairs])
             if name in self.clipped_share and is_total(self):
                 headings.append(Heading("low by", "low by", True))
                 columns.append(

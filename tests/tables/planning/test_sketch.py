@@ -59,14 +59,19 @@ def test_means_get_limits_and_bounds_of_their_own_and_say_so(table):
     "sql",
     [
         "SELECT town, COUNT(*) AS a FROM t GROUP BY town",
-        "SELECT town, SUM(x) AS a FROM t GROUP BY town",
         "SELECT AVG(x, contribution_bounds_per_row => (0, 50)) AS a FROM t",
         "SELECT AVG(CASE WHEN x > 3 THEN 1 ELSE 0 END) AS a FROM t",
     ],
 )
-def test_nothing_is_sketched_where_bounds_are_stated_or_sums_need_them(sql, table):
+def test_nothing_is_sketched_where_bounds_are_stated_or_do_not_matter(sql, table):
     plan = table.sql(sql).plan(1.0).parts[0]
     assert not [name for name in plan.automatic if name.startswith(VALUES_OF)]
+
+
+def test_bounds_of_a_sum_are_looked_for(table):
+    asked = table.sql("SELECT town, SUM(x) AS a FROM t GROUP BY town")
+    (bounds,) = noted(asked.release(2.0, again=True, force=True), "bounds_chosen")
+    assert -40 <= bounds["low"] < 0 < bounds["high"] < 500
 
 
 def test_a_count_beside_a_mean_gets_back_what_its_limit_leaves_out(table):

@@ -171,4 +171,34 @@ def test_what_may_be_hidden_is_probable_and_widens_what_is_uncertain():
         return np.maximum(points - 10.0, 0.0)[None, :]
 
     assert more.shares[more.points > 10].sum() > few.shares[few.points > 10].sum() > 0
-    assert few.uncertainty(beyond)[0] > few.uncertainty(beyond, hidden=False)[0]
+    assert more.uncertainty(beyond)[0] > more.uncertainty(beyond, hidden=False)[0]
+    assert few.hidden_median(beyond)[0] < 0  # in most cases there is nothing, and less than is expected
+
+
+def test_noise_is_taken_for_what_its_law_says():
+    """A bin of seven standard deviations of normal noise has values; of Laplace noise, of which one in 60 bins has as
+    much in one of 2,000 histograms, it may have none."""
+    weights = (900.0, 300.0, *[0.0] * 6, 31.0, *[0.0] * 11)
+
+    def beyond(points):
+        return np.maximum(points - 12.0, 0.0)[None, :]
+
+    normal, laplace = (
+        Values.of_histogram(NoisyHistogram(EDGES, weights, scale=scale, normal=law), (0, 100))
+        for law, scale in ((True, 5.0), (False, 5.0 / np.sqrt(2)))
+    )
+    assert normal.mean + normal.hidden_median(beyond)[0] > laplace.mean + laplace.hidden_median(beyond)[0]
+
+
+def test_a_second_hump_that_noise_nearly_hides_is_possible():
+    """Four deviations of the noise in each of five bins, far behind all others, of which most are not filled beyond
+    doubt: that most of their rows are there is not excluded."""
+    generator, counts = np.random.default_rng(6), np.zeros(len(PEOPLE_EDGES))
+    counts[2:9], counts[24:29] = 200, 80
+    sizes = np.array(PEOPLE_EDGES, dtype=float)
+    possible = 0
+    for _ in range(20):
+        people = noisy_people(counts, 20.0, generator)
+        missing, deviation = people.hidden(30.0)
+        possible += missing + 1.96 * deviation > 0.5 * (counts @ np.maximum(sizes - 30, 0))
+    assert possible >= 15

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -50,6 +51,7 @@ from dither.tables.query.tree import (
     Column,
     PostProcessing,
     Query,
+    columns,
     private_tables,
     public_joins,
     public_tables,
@@ -243,7 +245,7 @@ def run_plan(
     if not any(part.automatic for part in plans):
         tables = run.answers(plans, contexts, rows)
         released = list(map(NoisyAggregation, plans, contexts, tables))
-        return shape_answer(released, plan.cost, options, [*about_bias], public)
+        return with_unseen(shape_answer(released, plan.cost, options, [*about_bias], public), plans, ())
     choices: list[automatic.Choices | None] = []
     for part, query, context in zip(plans, question.query.aggregations, contexts, strict=True):
         asked = _without_stand_ins(part, with_unstated_bounds(query, part.card))
@@ -259,7 +261,8 @@ def run_plan(
             item.noisy.answers[name] = [None] * len(item.noisy.answers[name])
             item.noisy.errors[name] = [None] * len(item.noisy.errors[name])
     notes = [*about_bias, *(note for choice in choices if choice is not None for note in choice.notes)]
-    return with_clipped_shares(shape_answer(released, plan.cost, options, notes, public), plans, chosen)
+    answer = shape_answer(released, plan.cost, options, notes, public)
+    return with_unseen(with_clipped_shares(answer, plans, chosen), plans, chosen)
 
 
 def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:
@@ -364,6 +367,31 @@ def with_clipped_shares(
         return answer
     notes = (*(note for note in answer.notes if note not in unknown), *dict.fromkeys(known))
     return replace(answer, clipped_share=clipped_share, notes=notes)
+
+
+def with_unseen(answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]) -> Answer:
+    """Return the answer with a note on how many people with far more rows than others could go undetected, of whom the
+    ± of some columns holds nothing; ``chosen`` is what was chosen privately, if anything was."""
+    names: dict[str, int] = {}
+    for plan, choices in zip_longest(plans, chosen):
+        unseen = {name: item.unseen for name, item in plan.corrections.items() if item.unseen}
+        if choices is not None and choices.max_rows is not None:
+            learned = max((note.values["people"] for note in choices.notes if note.kind == "undetected"), default=0)
+            every = plan.query.aggregates.items()
+            unseen |= {name: learned for name, item in every if learned and item.kind != "people"}
+        shown = plan.query.shape.columns or {name: Column(name) for name in plan.query.aggregates}
+        if plan.query.post is not None:  # any column may follow from them
+            names |= dict.fromkeys(answer.errors, max(unseen.values())) if unseen else {}
+            continue
+        for name, value in shown.items():
+            of_parts = [unseen[column.name] for column in columns(value) if column.name in unseen]
+            names |= {name: max(of_parts)} if of_parts else {}
+    known = [name for name in answer.columns if name in names and name in answer.errors]
+    if not known:
+        return answer
+    people = automatic.two_digit_number(max(names[name] for name in known))
+    note = Note("unseen_people", {"people": people, "names": known})
+    return replace(answer, notes=(*(other for other in answer.notes if other.kind != "undetected"), note))
 
 
 def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:

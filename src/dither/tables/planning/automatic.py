@@ -495,6 +495,7 @@ def _with_tails(
         shift=0.0,
         deviation=math.hypot(correction.deviation, correction.shift),
         relative=math.hypot(correction.relative, correction.factor - 1),
+        unseen=math.ceil(scale * (math.log(len(kept) / (2 * _OVER_A_GAP)) - math.log(2 * _MISSED))),
     )
 
 
@@ -554,6 +555,8 @@ _LEAST_SLOPE = 1.5 * math.log(2) / 4
 _CENTERS = np.arange(0, 61, 1.5)
 _WIDTHS = np.array([0.4, 1.0, 2.0, 4.0, 7.0, 11.0])
 _TOTALS = np.geomspace(0.5, 80, 14)
+_SECOND_HUMP, _HUMP_WIDTHS = 0.05, (1, 4, 8)
+"""How probable a second hump of people behind the first one is, and how many bins wide such humps may be."""
 _FALL_OF_CENTERS = 2 * math.log(2) / 4
 """That people have twice as many rows is a quarter as likely before anything is known."""
 
@@ -661,9 +664,16 @@ def people_seen(epsilon: Fraction) -> int:
 
 def undetected(epsilon: Fraction) -> Note:
     """Return the note on how many people with many rows the histogram may miss."""
-    number = people_seen(epsilon)
-    digits = max(len(str(number)) - 2, 0)
-    return Note("undetected", {"people": round(number, -digits)})
+    return Note("undetected", {"people": two_digit_number(people_seen(epsilon))})
+
+
+def two_digit_number(number: int) -> int:
+    """Return a number of people with two significant digits.
+
+    >>> two_digit_number(1_594)
+    1600
+    """
+    return round(number, -max(len(str(number)) - 2, 0))
 
 
 def _last_seen(scaled: NDArray[np.float64]) -> int | None:
@@ -741,8 +751,37 @@ def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64]
     logs = np.concatenate([np.zeros((len(level), 1)), -np.cumsum(slope, axis=1)[:, :-1]], axis=1)
     tails = level * np.exp(np.maximum(logs, -700.0))
     fit = -np.abs(people[None, start:] - tails).sum(axis=1)
+    tails, fit = with_humps(people[start:], tails, fit)
     before = np.broadcast_to(people[:start], (len(fit), start))
     return np.concatenate([before, tails], axis=1), fit
+
+
+def with_humps(
+    people: NDArray[np.float64], tails: NDArray[np.float64], logs: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return possible ``tails``, in units of the noise's scale, and the logarithms of their probabilities, with a
+    second hump behind one that ends soon: of one, four or eight bins, with as many people as the noisy numbers show.
+
+    One is as probable before these are seen as :data:`_SECOND_HUMP` says, with twice the rows a quarter as likely. That
+    it has as many people as the noise shows, and not any other number, makes it less so by a factor of their number.
+    """
+    light = tails[:, 2 * _WINDOW + 1 :].sum(axis=1) < 1
+    of_light = np.where(light, logs, -np.inf) if light.any() else logs
+    best, whole = int(np.argmax(of_light)), float(np.logaddexp.reduce(of_light))
+    places = np.arange(1, len(people))
+    prior = np.exp(-_FALL_OF_CENTERS * places)
+    prior = np.log(_SECOND_HUMP * prior / max(prior.sum(), 1e-300) / len(_HUMP_WIDTHS))
+    more, chances = [tails], [logs]
+    for width in _HUMP_WIDTHS:
+        for place, likely in zip(places.tolist(), prior.tolist(), strict=True):
+            here = people[place : place + width]
+            level = max(float(here.mean()), 1 / width)
+            hump = tails[best].copy()
+            hump[place : place + width] = np.maximum(hump[place : place + width], level)
+            gain = np.abs(people - tails[best]).sum() - np.abs(people - hump).sum()
+            more.append(hump[None, :])
+            chances.append(np.array([whole + gain + likely - math.log(2 * (1 + level * len(here)))]))
+    return np.concatenate(more), np.concatenate(chances)
 
 
 def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -189,7 +189,7 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     if may_sketch and profiled is None and ("max_rows" in unstated or one_row):
         from dither.tables.planning.sketch import values_to_sketch  # which questions with stated limits do not need
 
-        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), one_row)}
+        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins), options.error is None)}
     elif may_sketch and profiled is not None and options.error is None and _may_choose_later(query, known[0]):
         from dither.tables.planning.sketch import values_to_sketch
 

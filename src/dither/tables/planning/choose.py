@@ -87,6 +87,9 @@ class Correction:
     widest: tuple[float, float] = (0.0, 0.0)
     middle: float = 0.0
     """The mean of all values within the bounds."""
+    unseen: int = 0
+    """How many people with far more rows than all others could go undetected, of whom the error holds nothing; 0 where
+    no such people are possible."""
 
     def limits_error(self, values: Floats, rows: Floats | None, confidence: float = 0.95) -> Floats:
         """Return the error of corrected ``values`` by the uncertainty of the correction, in groups with these
@@ -364,7 +367,7 @@ def choose_mean(
     low, high = _bound_candidates(values, bounds, whole) if free else _fixed(bounds)
     half = (high - low) / 2
     mean, square = values.held_moments(low, high)
-    clip = mean - values.mean
+    clip = mean - values.mean - values.hidden_median(_beyond(low, high))
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     center = np.clip((mean - (low + high) / 2) / half, -1, 1)
     drift = _drift(known, values, limits, low, high)
@@ -423,7 +426,7 @@ def choose_variance(
     half = (high - low) / 2
     mean, square = values.held_moments(low, high)
     variance = np.maximum(square - mean**2, 1e-12 * half**2)
-    true = max(values.deviation_of_values**2, 1e-300)
+    of_seen = max(values.deviation_of_values**2, 1e-300)
     held = np.clip(values.points, low[:, None], high[:, None]) - mean[:, None]
     fourth = held**4 @ values.shares
     m, q = (mean - (low + high) / 2) / half, (square - mean * (low + high) + (low + high) ** 2 / 4) / half**2
@@ -435,13 +438,14 @@ def choose_variance(
     by_person = np.sqrt(_uneven_means(people, limits, values.alike))[:, None] * np.sqrt(
         np.maximum(fourth - variance**2, 0)
     )
-    bias = variance - true
 
     def lost(points: Floats) -> Floats:
         """Return what clipping to each pair of bounds removes from squared distances to the mean."""
         squares = (points - values.mean) ** 2
         return squares - np.minimum(squares, (np.clip(points, low[:, None], high[:, None]) - values.mean) ** 2)
 
+    true = np.maximum(of_seen + values.hidden_median(lost), variance)
+    bias = variance - true
     drift = _UNKNOWN_DRIFT * (1 - counted / people.rows)[:, None] * variance * values.alike
     known_of_limits = np.hypot(known.different * bias, drift)
     fixed = np.hypot(known_of_limits, values.uncertainty(lost))
@@ -451,7 +455,7 @@ def choose_variance(
     typical = _typical(values.expected_error(errors, lost, 1 / unit[:, None]))
     i, j = np.unravel_index(int(np.argmin(typical)), typical.shape)
     correction = Correction(
-        shift=math.sqrt(true) - math.sqrt(variance[j]) if root else float(true - variance[j]),
+        shift=math.sqrt(true[j]) - math.sqrt(variance[j]) if root else float(true[j] - variance[j]),
         deviation=float(fixed[i, j] / unit[j]),
         of_person=float(by_person[i, j] / unit[j]),
         people_of_row=people.number / float(counted[i]),
@@ -582,7 +586,7 @@ def choose_sum(
     missing, uncertain = known.left_out(limits)
     rows = counted + missing
     present = 1 - values.nulls
-    true = rows[:, None] * values.mean
+    true = rows[:, None] * (values.mean + values.hidden_median(_beyond(low, high)))
     estimated = counted[:, None] * (mean + drift.mean)
     gap = true - estimated
     size = math.sqrt(float(values.shares @ values.points**2))

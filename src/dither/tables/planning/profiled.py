@@ -27,7 +27,7 @@ from dither.tables.card.model import Card
 from dither.tables.card.profile import ColumnProfile, TableProfile
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
-from dither.tables.planning import choose
+from dither.tables.planning import automatic, choose
 from dither.tables.planning.choose import Choice, Correction, Known
 from dither.tables.planning.forecast import (
     GroupErrors,
@@ -174,6 +174,12 @@ class ProfiledRows:
         if isinstance(value, Call):
             return Call(value.op, tuple(map(self.in_table, value.args)))
         return value
+
+    @property
+    def unseen(self) -> int:
+        """How many people with far more rows than others the histogram of people may hide; 0 where rows are people."""
+        known = self.table.people
+        return 0 if known is None else automatic.people_seen(Fraction(math.sqrt(2) / known.deviation))
 
     def _numbers_of_rows(self) -> Values:
         """Return the distribution of people's numbers of rows, for columns that hold such a number."""
@@ -476,7 +482,7 @@ def settle(
     counted_rows = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
     largest = max(counted_rows, default=max(choice.rows for choice in best.values()))
     corrections = {
-        name: _allowed(choice.correction, asked)
+        name: replace(_allowed(choice.correction, asked), unseen=rows.unseen)
         for name, choice in best.items()
         if items[name].aggregate.kind in _CORRECTED
     }

@@ -1,8 +1,9 @@
 """Limits and bounds of a question without a profile: from a sketch of its rows, which a part of its epsilon buys.
 
 The sketch is a small profile of the rows that are asked about: people by their number of rows, and the values of each
-expression of which a mean, a variance, a quantile or a correlation is asked, where each person has the weight 1 in all.
-Where every row is a person, there are values alone, and of sums as well. So it feeds the choice that a profile feeds
+expression of which a mean, a variance, a quantile, a correlation or a sum is asked, where each person has the weight 1
+in all. Where every row is a person, there are values alone. Of a question by its error (``error=…``) sums are not
+sketched: they have an error that does not depend on the data. So it feeds the choice that a profile feeds
 (:mod:`dither.tables.planning.profiled`). The limit of counts and sums stays the one that follows from the histogram of
 people alone (:func:`dither.tables.planning.automatic.best_limit`); where none are asked for, the others have limits of
 their own. What the sketch hides in its noise is part of the ±, and what limits leave out is added back, as with a

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.tables.card.profile import NoisyHistogram, NoisyNumber, TableProfile
-from dither.tables.planning.automatic import EDGES, probabilities, without_noise
+from dither.tables.planning.automatic import EDGES, probabilities, with_humps, without_noise
 
 Floats = NDArray[np.float64]
 
@@ -60,13 +60,19 @@ _GAP = 6
 _ENOUGH, _TAIL, _TRUNCATED = 10.0, 0.1, 1.3
 """The values that tell how a tail falls off are at least so many standard deviations of the noise, and this share of
 the values on a side. What is hidden makes their mean distance too small, about by the third factor."""
+_BARELY = 0.5
+"""What is added to the logarithm of how far the fullest bin is above the noise, by which values seem to fall off."""
 _WHOLE = 0.99
 """The share of the values that are whole, from which on all are taken to be."""
 _IN_BIN = 0.4
 """How uncertain the mean of a function is within a bin, compared with its values at both ends."""
-_NOTHING, _SEPARATE = 0.8, 0.05
-"""The probabilities, before the noisy numbers are seen, that there is nothing beyond the last bins that are seen; and
-that there are values apart from the others. Otherwise these fall off."""
+_NOTHING, _SEPARATE = 0.8, 0.03
+"""The probabilities, before the noisy numbers are seen, that there is nothing beyond the last bins that are seen, where
+these are the fullest; and that there are values apart from the others. Otherwise these fall off."""
+_FADING = 0.12
+"""To which power of the density at the end, as a share of the largest, it is less probable that nothing is beyond."""
+_ALONE = 0.02
+"""How probable values in one bin apart from all others are; the nearer, the more so."""
 _SCALES = ((0.5, 0.3), (1.0, 0.4), (2.0, 0.2), (5.0, 0.1))
 """By which multiples of that distance values may fall off, with their probabilities."""
 _MASSES = ((0.1, 0.2), (0.3, 0.3), (1.0, 0.3), (3.0, 0.2))
@@ -74,9 +80,8 @@ _MASSES = ((0.1, 0.2), (0.3, 0.3), (1.0, 0.3), (3.0, 0.2))
 _WIDTHS, _HIDDEN = (0.3, 1.0), (0.5, 1.0, 2.0)
 """How far values apart may reach, in widths of what is seen; and how many they are, in deviations of the noise."""
 _LEAST_PROBABLE = 0.003
-_CAUTION = 1.5
-"""By how much wider intervals are, for what may be hidden, than by these probabilities: they were chosen for small
-errors on 209 columns of real tables, and with this factor intervals hold the truth of as many as they say."""
+_NORMAL, _NORMAL_90 = 1.96, 1.645
+"""The errors (95 % and 90 %) of normal noise, in standard deviations."""
 _NOBODY = 0.1
 """Fewer people than this are taken to be none."""
 _EXAMPLES, _GOLDEN = 5, (math.sqrt(5) - 1) / 2
@@ -178,14 +183,15 @@ class People:
         """Return the median number of rows beyond a limit, and the standard deviation of a normal law whose 95 %
         interval is as wide as that of the possible tails, some of which are much longer than expected."""
         beyond = np.maximum(self.sizes - limit, 0.0).mean(axis=1)
+        expected, deviations = self.left_out(np.array([limit]))
         if self.tails is None or self.tail_weights is None:
-            expected, deviations = self.left_out(np.array([limit]))
             return float(expected[0]), float(deviations[0])
         behind = np.cumsum(self.tails[:, ::-1], axis=1)[:, ::-1]
         usual = np.where(behind >= math.log(2), self.tails, 0.0) @ beyond  # half of such data have nobody farther out
-        least, missing = _quantiles(usual, self.tail_weights, (0.025, 0.5))
-        (most,) = _quantiles(np.where(behind >= 0.02, self.tails, 0.0) @ beyond, self.tail_weights, (0.975,))
-        return missing, math.hypot(max(most - missing, missing - least) / 1.96, self.noise_beyond(limit))
+        least, missing = map(float, _quantiles(usual, self.tail_weights, (0.025, 0.5)))
+        missing = min(missing, float(expected[0]))  # any tail may be there, and few are as heavy as most of these
+        most = float(_quantiles(np.where(behind >= 0.02, self.tails, 0.0) @ beyond, self.tail_weights, (0.975,))[0])
+        return missing, math.hypot(max(most - missing, missing - least) / _NORMAL, self.noise_beyond(limit))
 
     @cached_property
     def most_rows(self) -> float:
@@ -280,11 +286,12 @@ def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> 
     return result
 
 
-def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[float]:
-    """Return the quantiles of weighted values at these levels; the weights add up to 1."""
-    order = np.argsort(values)
-    places = np.searchsorted(np.cumsum(weights[order]), levels)
-    return [float(values[order[min(place, len(order) - 1)]]) for place in places.tolist()]
+def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[Floats]:
+    """Return quantiles of weighted values, which are on the last axis."""
+    order = np.argsort(values, axis=-1)
+    ordered, below = np.take_along_axis(values, order, -1), np.cumsum(weights[order], axis=-1)
+    places = [np.minimum((below < level).sum(axis=-1), values.shape[-1] - 1) for level in levels]
+    return [np.take_along_axis(ordered, place[..., None], -1)[..., 0] for place in places]
 
 
 def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tuple[Floats, Floats]:
@@ -293,7 +300,7 @@ def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tupl
 
     They are weighed by the likelihood of the Laplace noise that they imply, and by what tails usually do: they go on to
     fall off about as fast as in the two octaves before (:data:`_AS_FAST`, and what the noise hides of that), or faster
-    (:data:`_FASTER`, by much where they end), and power laws (``b = 0``) are common. No second hump is expected behind.
+    (:data:`_FASTER`, by much where they end), and power laws (``b = 0``) are common. There may be a second hump behind.
     """
     widths, places = np.log(edges / np.concatenate([[0.5], edges[:-1]])), np.log(edges) / _BIN_WIDTH
     seen, x = weights / scale, places[start:] - places[start]
@@ -318,6 +325,7 @@ def _any_tails(edges: Floats, weights: Floats, scale: float, start: int) -> tupl
     usual += np.where(b[:, 0] == 0, math.log(_POWER_LAWS), 0.0) - 1.2 * np.log1p(b[:, 0] / _BENT)
     usual -= 0.5 * (np.log(level[:, 0] / base) / _LEVEL) ** 2
     fit = usual - np.abs(seen[None, start:] - tails).sum(axis=1)
+    tails, fit = with_humps(seen[start:], tails, fit)
     kept = fit > fit.max() - math.log(1e6)
     before = np.broadcast_to(np.maximum(weights[:start], 0.0), (int(kept.sum()), start))
     return np.concatenate([before, tails[kept] * scale], axis=1), probabilities(fit[kept])
@@ -380,10 +388,11 @@ def _middles(edges: Floats, step: float) -> Floats:
 
 
 def _runs(
-    edges: Floats, weights: Floats, deviation: float, places: range, before: _Run, step: float
+    edges: Floats, histogram: NoisyHistogram, places: range, before: _Run, step: float
 ) -> tuple[list[_Run], _Tail | None]:
     """Return the runs of bins on one side that hold more than noise alone, each as short as that allows, and what may
     be beyond the last of these."""
+    weights, deviation = np.asarray(histogram.weights, dtype=np.float64), histogram.deviation
     seen: list[_Run] = []
     total, start, last = 0.0, 0, before
     filled = [number for number, place in enumerate(places, 1) if weights[place] > _filled(weights, deviation)]
@@ -398,7 +407,7 @@ def _runs(
             seen.append(last)
             start, total = number, 0.0
     rest = places[start:]
-    return seen, None if not rest else _tail(edges, weights, deviation, rest, [before, *seen], step)
+    return seen, None if not rest else _tail(edges, histogram, rest, [before, *seen], step)
 
 
 @dataclass(frozen=True)
@@ -412,14 +421,16 @@ class _Tail:
     probabilities: Floats
 
 
-def _tail(edges: Floats, weights: Floats, deviation: float, rest: range, side: list[_Run], step: float) -> _Tail:
+def _tail(edges: Floats, histogram: NoisyHistogram, rest: range, side: list[_Run], step: float) -> _Tail:
     """Return what may be beyond the runs of a side, in the bins ``rest``.
 
-    Either there is nothing, or values fall off exponentially from the end of the last run: by the mean distance of how
-    far values are beyond a point behind which there are enough of them, or by a multiple of it (:data:`_SCALES`); and
-    they are as many as follow from the density there, or a multiple of it (:data:`_MASSES`). Each of these has its
-    probability, given the noisy numbers.
+    Either there is nothing, or values fall off from the end of the last run, exponentially or as in a Pareto law of
+    exponent 3 and the same mean: by the mean distance of how far values are beyond a point behind which there are
+    enough of them, or by a multiple of it (:data:`_SCALES`); and they are as many as follow from the density there, or
+    a multiple of it (:data:`_MASSES`); or they are apart, spread over a range or in one bin. Each of these has its
+    probability, given the noisy numbers and the law of their noise.
     """
+    weights, deviation = np.asarray(histogram.weights, dtype=np.float64), histogram.deviation
     last = side[-1]
     end = last.high if rest.step > 0 else last.low
     excess, behind = 0.0, 0.0
@@ -427,29 +438,39 @@ def _tail(edges: Floats, weights: Floats, deviation: float, rest: range, side: l
         excess, behind = excess + run.weight * abs(run.point - end), behind + max(run.weight, 0.0)
         if behind > max(_ENOUGH * deviation, _TAIL * sum(max(item.weight, 0.0) for item in side)):
             break
-    distance = max(_TRUNCATED * excess / max(behind, 1e-9), (last.high - last.low) / 2, 1e-12)
+    fullest = max(side, key=lambda run: run.weight / run.width)
+    heights = math.log(max(fullest.weight / fullest.width / (_SEEN * deviation), 1.0)) + _BARELY
+    fallen = abs(end - fullest.point) / heights  # what is seen ends where the noise begins, however slowly it falls
+    distance = max(_TRUNCATED * excess / max(behind, 1e-9), (last.high - last.low) / 2, fallen, 1e-12)
     length = max(last.high - last.low, 1e-12)
     numbers = np.asarray(rest)
     starts, ends = edges[numbers], edges[numbers + 1]
     near, far = (starts - end, ends - end) if rest.step > 0 else (end - ends, end - starts)
-    masses, probabilities = [np.zeros(len(near))], [_NOTHING]
+    densest = max(run.weight / max(run.high - run.low, 1e-300) for run in side)
+    nothing = _NOTHING * min(max(last.weight, deviation) / length / densest, 1.0) ** _FADING
+    masses, before = [np.zeros(len(near))], [nothing]
     usual = max(last.weight, deviation) / length * distance
     for multiple, of_scale in _SCALES:
         scale = multiple * distance
-        shape = math.exp(-length / scale / 2) * (np.exp(-near / scale) - np.exp(-far / scale))
-        for factor, of_mass in _MASSES:
-            masses.append(factor * usual * shape)
-            probabilities.append((1 - _NOTHING - _SEPARATE) * of_scale * of_mass)
+        starts, ends = (near + length / 2) / scale, (far + length / 2) / scale
+        for shape in (np.exp(-starts) - np.exp(-ends), (1 + starts / 2) ** -3 - (1 + ends / 2) ** -3):
+            for factor, of_mass in _MASSES:
+                masses.append(factor * usual * shape)
+                before.append((1 - nothing - _SEPARATE - _ALONE) * of_scale * of_mass / 2)
     for width in _WIDTHS:
         farthest = width * (max(run.high for run in side) - min(run.low for run in side))
         shape = np.clip(farthest - near, 0.0, far - near)
         for factor in _HIDDEN:
             masses.append(factor * deviation * shape / max(float(shape.sum()), 1e-300))
-            probabilities.append(_SEPARATE / len(_WIDTHS) / len(_HIDDEN))
+            before.append(_SEPARATE / len(_WIDTHS) / len(_HIDDEN))
+    nearer = 1 / np.arange(1, len(rest) + 1)
+    alone = np.maximum(weights[numbers], deviation)
+    masses += list(np.diag(alone))
+    before += (_ALONE * nearer / nearer.sum() * deviation / alone).tolist()
     possible = np.array(masses)
-    fit = -0.5 * ((weights[numbers] - possible) ** 2).sum(axis=1) / deviation**2
-    posterior = np.array(probabilities) * np.exp(fit - fit.max())
-    posterior /= posterior.sum()
+    off = np.abs(weights[numbers] - possible) / deviation
+    fit = -0.5 * (off**2).sum(axis=1) if histogram.normal else -math.sqrt(2) * off.sum(axis=1)
+    posterior = probabilities(np.log(before) + fit)
     expected = posterior @ possible
     inside = expected > _LEAST_HIDDEN * deviation / len(rest)
     likely = posterior > _LEAST_PROBABLE
@@ -504,6 +525,7 @@ class Values:
         at_points, result = function(self.points), errors
         for possible, likely in self.hidden:
             off = at_points @ possible.T
+            off -= _quantiles(off, likely, (0.5,))[0][..., None]
             for place in np.flatnonzero(likely > _LEAST_PROBABLE).tolist():
                 probability = float(likely[place])
                 result = result + probability * (np.hypot(errors, off[:, place, None] * scale) - errors)
@@ -520,7 +542,8 @@ class Values:
         at_points = function(self.points)
         variance = at_points**2 @ self.deviations**2
         for possible, likely in self.hidden if hidden else ():
-            variance = variance + (at_points @ possible.T) ** 2 @ likely * _CAUTION**2
+            least, middle, most = _quantiles(at_points @ possible.T, likely, (0.05, 0.5, 0.95))
+            variance = variance + (np.maximum(most - middle, middle - least) / _NORMAL_90) ** 2
         if self.cells is not None:
             within = (function(self.cells[1]) - function(self.cells[0])) * _IN_BIN
             variance = variance + within**2 @ self.shares**2
@@ -540,6 +563,14 @@ class Values:
     def noise(self, function: Callable[[Floats], Floats]) -> Floats:
         """Return the part of :meth:`uncertainty` that is the noise of the shares."""
         result: Floats = np.sqrt(function(self.points) ** 2 @ self.deviations**2)
+        return result
+
+    def hidden_median(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return by how much the median of the mean of functions of the value differs from its expectation: what may
+        be hidden is in most cases little, and rarely much."""
+        at_points = function(self.points)
+        medians = [_quantiles(at_points @ possible.T, likely, (0.5,))[0] for possible, likely in self.hidden]
+        result: Floats = np.sum(medians, axis=0) + np.zeros(len(at_points))
         return result
 
     @classmethod
@@ -563,8 +594,8 @@ class Values:
         step, deviation = 1.0 if whole else 0.0, histogram.deviation
         mode = int(np.argmax(weights))
         middle = _Run.of(edges, weights, deviation, mode, mode + 1, step)
-        above, upper = _runs(edges, weights, deviation, range(mode + 1, len(weights)), middle, step)
-        below, lower = _runs(edges, weights, deviation, range(mode - 1, -1, -1), middle, step)
+        above, upper = _runs(edges, histogram, range(mode + 1, len(weights)), middle, step)
+        below, lower = _runs(edges, histogram, range(mode - 1, -1, -1), middle, step)
         seen = [*reversed(below), middle, *above]
         tails = [tail for tail in (lower, upper) if tail is not None]
         points = np.concatenate([[run.point for run in seen], *(tail.points for tail in tails)])

@@ -99,7 +99,7 @@ MOST_SHOWN, MOST_WORDS = 2, 32
 _FIRST: tuple[NoteKind, ...] = (
     # what is wrong or missing, and what is said once
     "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
-    "error_unknown", "unseen_people",
+    "error_unknown", "join_limit", "unseen_people",
     # which rows are shown, and what their numbers are
     "as_of", "compared_with", "top_keys", "small_groups", "other_groups", "weekday_numbers", "population",
     "temporary_ledger",
@@ -416,8 +416,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "limit_of_aggregate": lambda v: f"In {v['name']}, each person counts for at most {counted(v['rows'], 'row')}.",
     "weighted_rows": "Rows of people with more are weighted down; the ± and intervals are of the weighted counts.",
     "join_limit": lambda v: (
-        f"Each person contributes at most {counted(v['rows'], 'row')} of {v['relation']} to "
-        f"{'EXISTS' if v['exists'] else 'the join'}, whatever their values; counts and sums may be too low."
+        f"{'+ or more: each' if 'names' in v else 'Each'} person contributes at most {counted(v['rows'], 'row')} of "
+        f"{v['relation']} to {'EXISTS' if v['exists'] else 'the join'}, whatever their values."
     ),
     "undercount_unknown": lambda v: (
         f"Counts and sums may be too low by more than the ±; {v['option']('bias')} estimates it."

@@ -161,6 +161,19 @@ class Answer:
         notes = [note.values for note in self.notes if note.kind == "unseen_people"]
         return {name: values["people"] for values in notes for name in values["names"]}
 
+    @property
+    def open_ended(self) -> frozenset[str]:
+        """The columns that may be off by more than their ±: of :attr:`unseen` people, or because a join takes a limited
+        number of rows of each person, whose loss is not known.
+
+        >>> from dither.guarantees import PureDP
+        >>> note = Note("join_limit", {"rows": 12, "relation": "visits", "exists": False, "names": ["n"]})
+        >>> sorted(Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, PureDP(1), (note,)).open_ended)
+        ['n']
+        """
+        limited = [note.values.get("names", ()) for note in self.notes if note.kind == "join_limit"]
+        return frozenset(self.unseen).union(*limited)
+
     def undercount(self, name: str) -> list[Undercount | None]:
         """Return by how much each value of a column is low because of the limits on one person's rows.
 
@@ -346,7 +359,7 @@ class Answer:
 
         Behind a noisy column stand its ±, and by how much it is low where that is known. Digits follow the ±, or the
         bins that a value is chosen among where it has none. ``~`` stands before a number whose ± exceeds it, ``+``
-        behind a ± that holds nothing of people who could go undetected (:attr:`unseen`).
+        behind a ± that the number may be off by more than (:attr:`open_ended`).
         """
         widths = {note.values["name"]: note.values["bin_width"] for note in self.notes if "bin_width" in note.values}
         headings: list[Heading] = []
@@ -370,7 +383,7 @@ class Answer:
                 noise = self.interval == "noise"
                 heading = Heading("±", "error", True) if noise else Heading("± population", "population error", True)
                 headings.append(heading)
-                more = "+" if name in self.unseen else ""
+                more = "+" if name in self.open_ended else ""
                 columns.append([error and error + more for _, error in pairs])
             if name in self.clipped_share and is_total(self):
                 headings.append(Heading("low by", "low by", True))

@@ -39,6 +39,7 @@ from dither.tables.planning.estimate import with_least_squares
 from dither.tables.planning.explain import (
     ADDED,
     bias_notes,
+    combined_notes,
     limitations,
     public_notes,
     refuse_mostly_noise,
@@ -371,7 +372,12 @@ def with_clipped_shares(
 
 def with_unseen(answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]) -> Answer:
     """Return the answer with a note on how many people with far more rows than others could go undetected, of whom the
-    ± of some columns holds nothing; ``chosen`` is what was chosen privately, if anything was."""
+    ± of some columns holds nothing; ``chosen`` is what was chosen privately, if anything was. Notes on limits of joins
+    name the columns whose ± holds nothing of what they lose."""
+    limited = {note for plan in plans for note in combined_notes(plan)}
+    if limited:
+        said = {note: Note(note.kind, {**note.values, "names": [*answer.errors]}) for note in limited}
+        answer = replace(answer, notes=tuple(said.get(note, note) for note in answer.notes))
     names: dict[str, int] = {}
     for plan, choices in zip_longest(plans, chosen):
         unseen = {name: item.unseen for name, item in plan.corrections.items() if item.unseen}

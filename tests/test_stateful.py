@@ -98,7 +98,7 @@ ELSEWHERE = {
     "PostgreSQLEngine": "a connection to the data",
     "SparkEngine": "a connection to the data",
     "AskedPeople": "one question's contributors",
-    "Outputs": "files that a command is about to write",
+    "OutputFiles": "files that a command is about to write",
     "Total": "adds up what was spent, and allows nothing",
     "_Compilation": "a compiler at work",
     "PrivateBlock": "a parser at work",

@@ -37,7 +37,7 @@ _FIX = "pass a one-dimensional list, array or Series of numbers"
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class InputColumn:
     """One validated column: ``values`` of dtype float64, int64, bool, or object for labels, and a mask of
     ``missing`` ones.
 
@@ -69,7 +69,7 @@ class _Declared:
     name: str = ""
 
 
-def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> Column:
+def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> InputColumn:
     """Convert one column (a list, a NumPy array, or a pandas, Polars or Arrow column) to a declared type.
 
     Without a ``kind`` a list is read as floats and an object column is refused. A column whose declared type is not
@@ -261,47 +261,47 @@ def _plain_array(column: _Declared) -> bool:
     return isinstance(column.values, np.ndarray) and column.values.dtype != object
 
 
-def _floats(column: _Declared) -> Column:
+def _floats(column: _Declared) -> InputColumn:
     """Convert a column to float64, with NaN for missing values."""
     if _plain_array(column):
         values = column.values.astype(np.float64, copy=False)
     else:
         values = np.fromiter((_float(item) for item in column.values), np.float64, len(column.values))
-    result = Column("float", values, _masked(column, values.size) | np.isnan(values))
-    return Column("float", result.floats(), result.missing)
+    result = InputColumn("float", values, _masked(column, values.size) | np.isnan(values))
+    return InputColumn("float", result.floats(), result.missing)
 
 
-def _integers(column: _Declared) -> Column:
+def _integers(column: _Declared) -> InputColumn:
     """Convert a column to int64; numbers that are not whole are missing."""
     if not _plain_array(column) or column.values.dtype.kind == "f":
         items = [_integer(item) for item in (column.values.tolist() if _plain_array(column) else column.values)]
         missing = _masked(column, len(items)) | np.array([item is None for item in items], dtype=bool)
-        return Column("integer", np.array([item or 0 for item in items], dtype=np.int64), missing)
+        return InputColumn("integer", np.array([item or 0 for item in items], dtype=np.int64), missing)
     values = saturate(column.values) if column.values.dtype.kind == "u" else column.values.astype(np.int64, copy=False)
     missing = _masked(column, values.size)
-    return Column("integer", np.where(missing, 0, values) if bool(missing.any()) else values, missing)
+    return InputColumn("integer", np.where(missing, 0, values) if bool(missing.any()) else values, missing)
 
 
-def _booleans(column: _Declared) -> Column:
+def _booleans(column: _Declared) -> InputColumn:
     """Convert a column to booleans; numbers other than 0 and 1 are missing."""
     if _plain_array(column) and column.values.dtype.kind == "b":
         missing = _masked(column, column.values.size)
-        return Column("boolean", column.values & ~missing, missing)
+        return InputColumn("boolean", column.values & ~missing, missing)
     items = [_integer(item) for item in (column.values.tolist() if _plain_array(column) else column.values)]
     missing = _masked(column, len(items)) | np.array([item not in (0, 1) for item in items], dtype=bool)
-    return Column("boolean", np.array([item == 1 for item in items], dtype=bool) & ~missing, missing)
+    return InputColumn("boolean", np.array([item == 1 for item in items], dtype=bool) & ~missing, missing)
 
 
-def _labels(column: _Declared) -> Column:
+def _labels(column: _Declared) -> InputColumn:
     """Convert a column to labels."""
     items = column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
     values = _objects([as_label(item) for item in items])
     missing = _masked(column, len(items)) | np.array([item is None for item in values], dtype=bool)
     values[missing] = None
-    return Column("label", values, missing)
+    return InputColumn("label", values, missing)
 
 
-_CONVERSIONS: dict[str, Callable[[_Declared], Column]] = {
+_CONVERSIONS: dict[str, Callable[[_Declared], InputColumn]] = {
     "float": _floats,
     "integer": _integers,
     "boolean": _booleans,

@@ -11,7 +11,7 @@ import pytest
 
 import dither as dp
 from dither.cli import files
-from dither.cli.files import Outputs
+from dither.cli.files import OutputFiles
 from support import refuses
 
 ASK = ("query", "visits.toml", "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", "--epsilon", "1")
@@ -141,7 +141,7 @@ def test_two_options_cannot_name_one_file(shop, dither):
 
 
 def test_a_file_made_meanwhile_stays(tmp_path):
-    with Outputs() as outputs:
+    with OutputFiles() as outputs:
         outputs.add("--output", str(tmp_path / "a.csv"))
         (tmp_path / "a.csv").write_text("mine")
         with refuses(dp.InvalidArgument, "exists"):
@@ -158,7 +158,7 @@ def test_a_file_that_is_not_finished_leaves_no_trace(tmp_path):
         Path(room).write_text("half")
         raise OSError(28, "No space left on device")
 
-    with Outputs() as outputs:
+    with OutputFiles() as outputs:
         outputs.add("--output", str(tmp_path / "a.csv"))
         with pytest.raises(OSError, match="No space"):
             outputs.write("--output", fails)
@@ -166,7 +166,7 @@ def test_a_file_that_is_not_finished_leaves_no_trace(tmp_path):
 
 
 def test_files_have_the_permissions_that_the_user_gives_to_files(tmp_path):
-    with Outputs() as outputs:
+    with OutputFiles() as outputs:
         outputs.add("--output", str(tmp_path / "a.csv"))
         outputs.write("--output", lambda room: Path(room).write_text("n"))
     (tmp_path / "plain").write_text("n")

@@ -18,7 +18,7 @@ import dither as dp
 from dither.errors import BudgetExceeded, InvalidArgument, InvalidData
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
 from dither.tables.engines import connect
-from support import refuses
+from support import noted, refuses
 from tables.conftest import fill
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # Py4J leaves them to the collector
@@ -211,3 +211,18 @@ def test_people_pay_once_for_questions_about_either_table(tmp_path):
         for name in ("visits", "patients"):
             with refuses(BudgetExceeded, "nobody, after the questions about everybody"):
                 table.sql(f"SELECT COUNT(*) AS m FROM {name}").release(epsilon=8)
+
+
+def test_cells_of_a_join_that_takes_a_limited_number_of_rows_say_so():
+    """What such a join loses is in no ±, so the cell says that the number may be off by more."""
+    rows = pa.table({"patient": [1] * 400 + [2, 3], "amount": [1.0] * 402})
+    frames = {"visits": rows, "patients": rows}
+    stated = {"unit": {"visits": "patient", "patients": "patient"}, "bounds": {"amount": (0, 2)}}
+    with dp.open(frames, max_rows=2**20, name="clinic", budget=dp.PureDP(100), **stated) as table:
+        sql = "SELECT COUNT(*) AS n FROM visits v JOIN patients p ON v.patient = p.patient"
+        answer = table.sql(sql).release(epsilon=50, force=True)
+        assert answer.open_ended == {"n"}
+        assert noted(answer, "join_limit")[0]["names"] == ["n"]
+        assert "+" in answer.text()
+        whole = table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=1, force=True)
+        assert not whole.open_ended

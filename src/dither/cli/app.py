@@ -15,8 +15,8 @@ from dither.cli.options import (
     BackupOptions,
     BudgetOptions,
     Command,
+    CommandGroup,
     DemoOptions,
-    Group,
     InitOptions,
     OutputOptions,
     ProfileOptions,
@@ -33,7 +33,7 @@ from dither.tables.options import ReleaseOptions
 _SUMMARY = "Differentially private answers from your tables."
 
 # a pretty traceback shows local variables, and those hold data
-app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_SUMMARY)
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=_SUMMARY)
 
 _SOURCES = typer.Argument(
     metavar="SOURCE…",

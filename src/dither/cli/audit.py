@@ -20,7 +20,7 @@ from dither.audit import Audit, Row, audit, replay, search, standard_neighbors
 from dither.audit.suite.counterexamples import COUNTEREXAMPLES
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli import printing
-from dither.cli.files import Outputs
+from dither.cli.files import OutputFiles
 from dither.cli.options import AuditOptions
 from dither.cli.printing import echo
 from dither.errors import InvalidArgument
@@ -154,9 +154,9 @@ def _show(result: Audit) -> None:
     echo(f"{len(result.rows)} subjects in {result.seconds:.0f} s; {refuted or 'none'} refuted")
 
 
-def _outputs(options: AuditOptions, target: str | None = None) -> Outputs:
+def _outputs(options: AuditOptions, target: str | None = None) -> OutputFiles:
     """Return the files to write, checked before the audit starts; the audited file ``target`` is never overwritten."""
-    outputs = Outputs(force=options.force, protected=[Path(target)] if target else [])
+    outputs = OutputFiles(force=options.force, protected=[Path(target)] if target else [])
     try:
         outputs.add("--json", options.json)
         outputs.add("--html", options.html)
@@ -166,7 +166,7 @@ def _outputs(options: AuditOptions, target: str | None = None) -> Outputs:
     return outputs
 
 
-def _write(result: Audit, outputs: Outputs, options: AuditOptions) -> None:
+def _write(result: Audit, outputs: OutputFiles, options: AuditOptions) -> None:
     """Write the JSON and HTML files that ``options`` ask for through ``outputs``, and print their names."""
     text = json.dumps(result.to_dict(), indent=1) + "\n"
     outputs.write("--json", lambda path: Path(path).write_text(text, encoding="utf-8"))

@@ -13,7 +13,7 @@ import dither
 from dither.cli import printing
 from dither.cli.files import (
     LEDGER_ENDINGS,
-    Outputs,
+    OutputFiles,
     check_receipt,
     is_url,
     of_card,
@@ -66,7 +66,7 @@ def run(named: str, options: BudgetOptions) -> None:
     target = _target(named, options.dataset)
     if options.plot is not None and target.dataset is None:
         raise InvalidArgument("--plot", "a dataset to plot", "none", "pass --dataset NAME as well")
-    with Outputs(force=options.force, protected=target.files) as outputs:
+    with OutputFiles(force=options.force, protected=target.files) as outputs:
         outputs.add("--export", options.export, ("json", "csv"))
         outputs.add_plot(options.plot)
         _change(target, options)
@@ -94,7 +94,7 @@ def report(options: ReportOptions) -> None:
 
     path, output = str(options.deployment), options.output
     card = read_card(path)
-    with Outputs(force=options.force, protected=of_card(path, card)) as outputs, ExitStack() as opened:
+    with OutputFiles(force=options.force, protected=of_card(path, card)) as outputs, ExitStack() as opened:
         outputs.add("--output", output, ("md", "html", "json"))
         ledger = None
         if card.ledger is not None and ("://" in card.ledger or Path(card.ledger).exists() or _kept(path, card)):
@@ -114,7 +114,7 @@ def _kept(path: str, card: Card) -> bool:
     return read_receipt(receipt_file(path, card)) is not None
 
 
-def _show(ledger: Ledger, target: LedgerTarget, options: BudgetOptions, outputs: Outputs) -> None:
+def _show(ledger: Ledger, target: LedgerTarget, options: BudgetOptions, outputs: OutputFiles) -> None:
     """Print accounts and incidents, and the history, a verification, an export or a plot as the options ask.
 
     ``target`` has the dataset (None: all), and ``outputs`` the files that were checked before anything is printed.

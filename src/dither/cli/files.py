@@ -70,10 +70,10 @@ def source_files(source: str) -> set[Path]:
     return {Path(place), *map(Path, glob.glob(place, recursive=True))}
 
 
-class Outputs:
+class OutputFiles:
     """The files that a command will write; leaving its ``with`` block removes reserved files that were not written.
 
-    >>> with tempfile.TemporaryDirectory() as folder, Outputs() as outputs:
+    >>> with tempfile.TemporaryDirectory() as folder, OutputFiles() as outputs:
     ...     outputs.add("--output", folder + "/answer.csv", ("csv", "json"))
     ...     outputs.write("--output", lambda path: Path(path).write_text("n"))
     ...     Path(folder, "answer.csv").read_text(), os.listdir(folder)

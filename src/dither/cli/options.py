@@ -369,5 +369,5 @@ class Command(_FlagsWithoutType, TyperCommand):
     """A command whose help shows no type beside flags."""
 
 
-class Group(_FlagsWithoutType, TyperGroup):
+class CommandGroup(_FlagsWithoutType, TyperGroup):
     """The main command, whose help shows no type beside flags."""

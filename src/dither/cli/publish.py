@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dither.cli.files import Outputs, of_card, open_table, read_card
+from dither.cli.files import OutputFiles, of_card, open_table, read_card
 from dither.cli.guard import explaining_failures
 from dither.cli.options import PublishOptions, SeriesOptions, SynthesizeOptions
 from dither.cli.printing import busy, echo, is_terminal
@@ -54,7 +54,7 @@ def publish(path: str, options: PublishOptions) -> None:
         raise InvalidArgument("--format", "csv or parquet", repr(options.format[:20]), "leave it out for csv")
     with _opened(path, options, read_only=False) as (plan, card):
         protected = of_card(card, plan.table.card) | {Path(path)}
-        with _folder(options.output), Outputs(force=options.force, protected=protected) as outputs:
+        with _folder(options.output), OutputFiles(force=options.force, protected=protected) as outputs:
             for name in _files(plan, options.format) if options.output is not None else ():
                 outputs.add(_option(name), os.path.join(options.output or "", name))
             outputs.add("--report", options.report, ("html", "htm"))
@@ -80,7 +80,7 @@ def draft(card: str, output: str | None, about: str | None, force: bool) -> None
     path = output if output is not None else str(Path(card).with_name(f"{Path(card).stem}_plan.toml"))
     from_plan = os.path.relpath(card, Path(path).absolute().parent)
     text = draft_plan(description, from_plan, about)
-    with Outputs(force=force, protected=of_card(card, description)) as outputs:
+    with OutputFiles(force=force, protected=of_card(card, description)) as outputs:
         outputs.add("--output", path, ("toml",))
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
     echo(f"{path}: a draft, from the card only. Choose the tables, then: dither publish {path} --dry-run")
@@ -133,7 +133,7 @@ def _folder(path: str | None) -> Iterator[None]:
                 target.rmdir()
 
 
-def _write_publication(publication: Publication, outputs: Outputs, options: PublishOptions) -> None:
+def _write_publication(publication: Publication, outputs: OutputFiles, options: PublishOptions) -> None:
     """Write the files of a publication to ``options.output``, or print its tables if there is no output folder.
 
     With an output folder, what is printed goes to standard error, except the description that ``options.json`` asks
@@ -248,7 +248,7 @@ def synthesize(path: str, options: SynthesizeOptions) -> None:
     """
     check_rows(options.rows)
     card = read_card(path)
-    with Outputs(force=options.force, protected=of_card(path, card)) as outputs:
+    with OutputFiles(force=options.force, protected=of_card(path, card)) as outputs:
         outputs.add("--output", options.output, RECORD_FORMATS)
         outputs.add("--report", options.report, ("html", "htm"))
         with open_table(path, card=card, receipt=options.receipt) as table:
@@ -286,7 +286,7 @@ def _synthetic_plan(table: Table, options: SynthesizeOptions) -> SyntheticPlan:
 
 
 def _write_records(
-    released: SyntheticRecords, plan: SyntheticPlan, outputs: Outputs, options: SynthesizeOptions
+    released: SyntheticRecords, plan: SyntheticPlan, outputs: OutputFiles, options: SynthesizeOptions
 ) -> None:
     """Write the ``released`` records or print them, write their page if ``options.report`` asks for it, and print the
     cost.
@@ -343,7 +343,7 @@ def release_series(card: str, name: str, options: SeriesOptions) -> None:
     """Release the series ``name`` of a card up to the period ``options.through``, and print or write its points."""
     with open_table(card, receipt=options.receipt, read_only=False) as table:
         series = named_series(table, name)
-        with Outputs(force=options.force, protected=of_card(card, table.card)) as outputs:
+        with OutputFiles(force=options.force, protected=of_card(card, table.card)) as outputs:
             outputs.add("--output", options.output, ("csv", "json", "parquet"))
             outputs.add_plot(options.plot)
             outputs.add("--report", options.report, ("html", "htm"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from dither.cli import printing
 from dither.cli.files import (
-    Outputs,
+    OutputFiles,
     is_url,
     of_card,
     open_remote,
@@ -66,7 +66,7 @@ def init(sources: list[str], options: InitOptions) -> None:
     stem = _stem(sources[0]) if len(sources) == 1 else options.name or "dataset"
     path = f"{stem}.toml" if options.output is None else options.output
     protected = {file for source in sources for file in source_files(source)}
-    with Outputs(force=options.force, protected=protected) as outputs:
+    with OutputFiles(force=options.force, protected=protected) as outputs:
         outputs.add("--output", path)
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
     item(
@@ -263,7 +263,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
     if is_url(path):
         refuse_on_server("--receipt", output.receipt)
     card = None if is_url(path) else read_card(path)
-    with Outputs(force=output.overwrite, protected=set() if card is None else of_card(path, card)) as outputs:
+    with OutputFiles(force=output.overwrite, protected=set() if card is None else of_card(path, card)) as outputs:
         outputs.add("--output", output.output, FORMATS if format is None else ())
         outputs.add_plot(output.plot)
         outputs.add("--report", output.report, ("html", "htm"))
@@ -317,7 +317,13 @@ def _print(answer: Answer, verbose: bool) -> None:
 
 
 def _write(
-    outputs: Outputs, output: OutputOptions, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
+    outputs: OutputFiles,
+    output: OutputOptions,
+    answer: Answer,
+    plotted: str | None,
+    explanation: Any,
+    table: Any,
+    sql: str,
 ) -> None:
     """Print the answer, and write the files that were asked for.
 
@@ -377,7 +383,7 @@ def show_or_buy_profile(path: str, options: ProfileOptions) -> None:
             _show(remote.card.profile, path, options)
         return
     card = read_card(path)
-    with Outputs(force=options.force, protected=of_card(path, card)) as outputs:
+    with OutputFiles(force=options.force, protected=of_card(path, card)) as outputs:
         outputs.add("--report", options.report, ("html", "htm"))
         if options.dry_run or not buys:
             with open_table(path, card=card, read_only=True) as opened:
@@ -415,7 +421,7 @@ def _columns(options: ProfileOptions) -> dict[str, list[str]]:
     }
 
 
-def _show(profile: Profile | None, path: str, options: ProfileOptions, outputs: Outputs | None = None) -> None:
+def _show(profile: Profile | None, path: str, options: ProfileOptions, outputs: OutputFiles | None = None) -> None:
     """Print a profile as text or JSON, and write its page to the file ``options.report``, if one is stated.
 
     A ``profile`` of None is refused, with how to buy one for the card at ``path``. ``outputs`` is None if no file can

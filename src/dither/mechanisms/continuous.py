@@ -78,14 +78,14 @@ class ContinuousExponential(SelectionMechanism):
                 point: float = mark(float(min(low + k * step, high)), resolved)
                 return point
 
-    def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_Cell]:
+    def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_LatticeCell]:
         """Return the pieces as cells of lattice points, after checks that they cover the interval without gaps.
 
         Lattice point k is ``low + k * step``, and the last one is not above ``high``. A point at which two pieces meet
         belongs to the second.
         """
         last = math.floor((high - low) / step)
-        cells: list[_Cell] = []
+        cells: list[_LatticeCell] = []
         next_point = 0
         for i, (start, end, coefficients) in enumerate(pieces):
             values = tuple(exactly(c, "coefficients") for c in coefficients)
@@ -107,7 +107,7 @@ class ContinuousExponential(SelectionMechanism):
                     "start each where the one before ends",
                 )
             if stop > next_point:
-                cells.append(_Cell.between(next_point, stop, values, low, step))
+                cells.append(_LatticeCell.between(next_point, stop, values, low, step))
             next_point = stop
         if not cells or next_point != last + 1:
             raise InvalidData(
@@ -115,7 +115,7 @@ class ContinuousExponential(SelectionMechanism):
             )
         return self._cut(cells, low, step)
 
-    def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:
+    def _cut(self, cells: list[_LatticeCell], low: Fraction, step: Fraction) -> list[_LatticeCell]:
         """Halve the heaviest of the ``cells`` in which the weight varies, until the rest matters little.
 
         ``low`` and ``step`` give the lattice. A cell is finished if its weight varies by a factor of at most e;
@@ -123,9 +123,9 @@ class ContinuousExponential(SelectionMechanism):
         cuts. More cuts make a rejection of the drawn point rarer and change nothing else.
         """
         best, finished, heaviest_finished = max(cell.top for cell in cells), [], math.inf
-        heap: list[tuple[float, int, _Cell]] = []
+        heap: list[tuple[float, int, _LatticeCell]] = []
 
-        def put(cell: _Cell) -> None:
+        def put(cell: _LatticeCell) -> None:
             """Add a cell to the finished ones if its weight varies by at most a factor of e, else to the heap."""
             nonlocal heaviest_finished
             ends = low + cell.first * step, low + (cell.first + cell.points - 1) * step
@@ -144,20 +144,20 @@ class ContinuousExponential(SelectionMechanism):
                 break
             cell = heapq.heappop(heap)[2]
             middle, end = cell.first + cell.points // 2, cell.first + cell.points
-            put(_Cell.between(cell.first, middle, cell.coefficients, low, step))
-            put(_Cell.between(middle, end, cell.coefficients, low, step))
+            put(_LatticeCell.between(cell.first, middle, cell.coefficients, low, step))
+            put(_LatticeCell.between(middle, end, cell.coefficients, low, step))
         return finished + [cell for _, _, cell in heap]
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _LatticeCell:
     first: int
     points: int
     top: Fraction
     coefficients: tuple[Fraction, ...]
 
     @classmethod
-    def between(cls, a: int, b: int, coefficients: tuple[Fraction, ...], low: Fraction, step: Fraction) -> _Cell:
+    def between(cls, a: int, b: int, coefficients: tuple[Fraction, ...], low: Fraction, step: Fraction) -> _LatticeCell:
         """Return the lattice points a to b - 1 as a cell, with the largest score on the interval they span.
 
         ``coefficients`` are those of the score, and lattice point k is ``low + k * step``. The largest score is at an

@@ -200,7 +200,7 @@ class _Varying:
         self._ends: dict[str, int] = {}
         """From where on nothing corresponds."""
 
-    def add(self, one: _Run, other: _Run) -> None:
+    def add(self, one: _TracedRun, other: _TracedRun) -> None:
         """Add all releases, leaves and errors in which two runs on one data set differ."""
         shorter = min(len(one.moved), len(other.moved))
         for index, (a, b) in enumerate(zip(one.moved, other.moved, strict=False)):
@@ -253,7 +253,7 @@ class _Outcome:
         return self.parts.get(name, Frozen(()))
 
 
-class _Run(NamedTuple):
+class _TracedRun(NamedTuple):
     """One replayed run: the ratio of each release's input change to its sensitivity, and the outcome.
 
     The outcome is None if the releases do not correspond to the record.
@@ -293,7 +293,7 @@ class _Pair:
         What varies, such as the time of day, does not depend on the data.
         """
         varying = _Varying()
-        recorded = _Run([0.0] * len(self.recorder.log), self.first)
+        recorded = _TracedRun([0.0] * len(self.recorder.log), self.first)
         for x, run in ((one, recorded), (other, self.player.run(self.second))):
             for _ in range(_REPEATS):
                 self.restore()
@@ -639,9 +639,9 @@ class _Player:
             what.above += expected.outcome is not False
         return _copied(expected.outcome)
 
-    def run(self, outcome: _Outcome | None) -> _Run:
+    def run(self, outcome: _Outcome | None) -> _TracedRun:
         """Return how far the input of each release moved, with the outcome of the run."""
-        return _Run([release.change.ratio for release in self.releases], outcome)
+        return _TracedRun([release.change.ratio for release in self.releases], outcome)
 
     def _stop(self, finding: str) -> None:
         """Record a finding and end the run, since its releases no longer correspond to the record."""

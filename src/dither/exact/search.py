@@ -220,18 +220,20 @@ def crossing(excess: Callable[[float], float], low: float, high: float, toleranc
     for step in range(200):
         if high - low <= tolerance * high:
             break
-        point = low + (high - low) * at_low / (at_low - at_high) if math.isfinite(at_low - at_high) else low
-        # a little beyond the secant, so that the bracket closes from both sides
-        point += (0.25 if step % 2 else -0.25) * tolerance * high
+        point = math.nan  # where the ends are not finite there is no secant
+        if math.isfinite(at_low - at_high):
+            point = low + (high - low) * at_low / (at_low - at_high)
+            # a little beyond the secant, so that the bracket closes from both sides
+            point += (0.25 if step % 2 else -0.25) * tolerance * high
         if step % 3 == 2 or not low < point < high:
             point = (low + high) / 2
             if not low < point < high:
                 break
         value = excess(point)
-        if value > 0:
-            low, at_low = point, value
-        else:
+        if value <= 0:
             high, at_high = point, value
+        else:  # NaN is not at most 0
+            low, at_low = point, value
     return high
 
 

@@ -123,7 +123,9 @@ def variance(
         scale = _deviation_error(possible)
         least = first * first / size - scale  # a variance below 0 says that the truth is small: up to one error of it
         lowest = squares.at(np.clip(squares.value, least, np.maximum(highest * size, least)))
-        low, high = limits(deviations, (count, possible[1], lowest), 0.0, 2 * square, scale / np.maximum(size - 1, 1.0))
+        low, high = limits(
+            variance_samples, (count, possible[1], lowest), 0.0, 2 * square, scale / np.maximum(size - 1, 1.0)
+        )
     return _around(value, np.where(some, low, 0.0), np.where(some, high, 2 * square))
 
 
@@ -174,12 +176,13 @@ def _quotient(values: Sequence[Array], noises: Sequence[Array]) -> Array:
     return (total - of_total) / np.where(size > 0, size, np.nan)
 
 
-def deviations(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+def variance_samples(values: Sequence[Array], noises: Sequence[Array]) -> Array:
     """Return samples of the sample variance, corrected for curvature (see the module).
 
     ``values`` are the noisy number, sum and sum of squares, with one row for each group; ``noises`` are samples of
     their noise, with one column for each point of the sample. The result has groups by points, NaN where the number is
-    at most 1. ``slope`` is ``Cov(F, G)/Var(G)`` of the module.
+    at most 1. ``slope`` is ``Cov(F, G)/Var(G)`` of the module. ``gradient`` is ``(n - 1) dv/d(n, t, s)`` of the
+    variance v; the G of the module is of the sum of squares, before it is divided by ``n - 1``.
     """
     (count, total, squares), noise = values, np.concatenate(noises)
     size = np.maximum(count, 2.0)

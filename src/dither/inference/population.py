@@ -38,7 +38,7 @@ import numpy as np
 from dither.errors import InvalidArgument
 from dither.inference.intervals import Interval
 from dither.inference.measured import STANDARD_NORMAL, Array, Measured, NoiseLaw, limits, measured
-from dither.inference.moments import IntervalEstimate, deviations, mean, variance
+from dither.inference.moments import IntervalEstimate, mean, variance, variance_samples
 
 
 def wilson(share: Array, records: Array | float, z: Array) -> Array:
@@ -128,7 +128,7 @@ def population_mean(
         number = values[0] - noises[0]
         number[number <= 1] = np.nan
         center = np.clip((values[1] - noises[1]) / number, -largest, largest)
-        spread = np.clip(deviations(values[:3], noises[:3]), 0.0, (largest * largest - center * center))
+        spread = np.clip(variance_samples(values[:3], noises[:3]), 0.0, (largest * largest - center * center))
         result: Array = center - _student(noises[3], number / cluster - 1) * np.sqrt(spread * cluster / number)
         return result
 
@@ -160,7 +160,7 @@ def population_variance(
         number[number <= 1] = np.nan
         farthest = largest + np.minimum(np.abs((values[1] - noises[1]) / number), largest)
         highest = farthest * farthest
-        return highest * wilson(deviations(values[:3], noises[:3]) / highest, number / cluster, noises[3])
+        return highest * wilson(variance_samples(values[:3], noises[:3]) / highest, number / cluster, noises[3])
 
     low, high = limits(statistic, (count, total, squares, sampling), 0.0, largest * largest)
     return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))

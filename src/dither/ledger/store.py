@@ -453,10 +453,11 @@ def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
     engine = sa.create_engine(url, poolclass=sa.NullPool, creator=connect)
 
     @sa.event.listens_for(engine, "connect")
-    def durable(driver: Any, _: Any) -> None:
-        """Set up a new connection."""
+    def make_durable(driver: Any, _: Any) -> None:
+        """Make the commits of a new connection reach the disk, and its journal file stay: without one, the file is
+        checked again. The schema is not trusted, as the file may be somebody else's; the cache is in KiB."""
         driver.isolation_level = None
-        driver.execute("PRAGMA busy_timeout = 120000")
+        driver.execute(f"PRAGMA busy_timeout = {round(1000 * WAIT_SECONDS)}")
         if not read_only:
             with suppress(sqlite3.OperationalError):  # a file that may not be written can still be read
                 # somebody else's database stays as it is

@@ -154,7 +154,7 @@ class Attribute:
             raise InvalidArgument(
                 f"edges of {name}",
                 "at least two increasing finite numbers",
-                "numbers that do not increase",
+                f"{len(numbers)} of them" if len(numbers) < 2 else "numbers that do not increase, or are not finite",
                 "pass [0, 18, 65, 120]",
             )
         labels: list[Any] = [f"[{low:.15g}, {high:.15g})" for low, high in itertools.pairwise(numbers)]

@@ -84,7 +84,7 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class ExponentialLaw:
-    """Density exp(-z) on z >= 0; ``Exponential(symmetric=True)`` is the standard Laplace law.
+    """Density exp(-z) on z >= 0; ``ExponentialLaw(symmetric=True)`` is the standard Laplace law.
 
     Q(U) = -ln U. With u >= 2^-19, ``|ln u| < 13.2``: (A) gives 13.2 * 2^-46, the word 2^-43.9; in sum below 2^-41.
 

@@ -264,12 +264,13 @@ class _Contest:
         Otherwise the first result is empty, and the second has the indices and words of all candidates that floats
         cannot rule out.
         """
-        keys, known, indices, words = (np.concatenate(column) for column in zip(*self._entries, strict=True))
-        left = keys >= self.bar
-        keys, known, indices, words = keys[left], known[left], indices[left], words[left]
-        if keys.size == self._k:
-            order = np.argsort(-keys)
-            if bool(np.all(known[order[:-1]] - keys[order[1:]] > 2 * self._slack)):  # false for NaN
+        upper, lower, indices, words = (np.concatenate(column) for column in zip(*self._entries, strict=True))
+        candidates = upper >= self.bar
+        upper, lower, indices, words = upper[candidates], lower[candidates], indices[candidates], words[candidates]
+        if upper.size == self._k:
+            order = np.argsort(-upper)
+            # the order is certain if each lower bound exceeds the next upper bound by more than both may be off
+            if bool(np.all(lower[order[:-1]] - upper[order[1:]] > 2 * self._slack)):  # false for NaN
                 return indices[order].tolist(), []
         return [], list(zip(indices.tolist(), words.tolist(), strict=True))
 

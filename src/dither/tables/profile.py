@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, LedgerError, fix_by_options
+from dither.guarantees import ZCDP
 from dither.ledger import Ledger
 from dither.ledger.recorded import decode, encode
 from dither.mechanisms import Gaussian
@@ -110,16 +111,23 @@ def release_profile(
 
 
 def refuse_invisible(plan: ProfilePlan) -> None:
-    """Refuse a profile that noise would hide entirely, by the public numbers of rows."""
+    """Refuse a profile in which noise would hide every bin of every table, as far as the card states their rows.
+
+    There are no more people than rows. Twice the least budget is advised, in which the fullest bins can be seen. Noise
+    is in proportion to ``1 / epsilon``, or to the root of ``1 / rho``.
+    """
     known = {name: table.rows for name, table in plan.card.private_tables.items() if table.rows is not None}
     if len(known) < len(plan.tables) or max(known.values()) > plan.people_seen:
         return
     times = plan.people_seen / max(max(known.values()), 1)
-    epsilon = float(f"{2 * times * float(plan.guarantee.exact[0]):.2g}")
-    template = "pass {epsilon} or more, leave columns out, or ask for it all the same with force=True"
+    of_rho = isinstance(plan.guarantee, ZCDP)
+    least = float(plan.guarantee.exact[0]) * (times**2 if of_rho else times)
+    option = "rho" if of_rho else "epsilon"
+    budget = {option: float(f"{2 * least:.2g}")}
+    template = f"pass {{{option}}} or more, leave columns out, or ask for it all the same with force=True"
     expected = f"at least {plan.people_seen:,.0f} people, which is what would be seen in a bin"
     got = f"about {max(known.values()):,} rows, as the card says"
-    raise InvalidArgument("epsilon", expected, got, *fix_by_options(template, epsilon=epsilon))
+    raise InvalidArgument(option, expected, got, *fix_by_options(template, **budget))
 
 
 # -- what is asked of the engine --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -286,7 +286,21 @@ def _densities() -> Iterator[Subject]:
         yield Subject(f"density, {method}", "density", PureDP(1), one, other, repeated_runs(draw))
 
 
-ANY_TAIL = "a heavy person, any tail"
+class _TableQuestion(NamedTuple):
+    """A question of the suite about a table: what is asked by town, in which order, and how it is released."""
+
+    name: str
+    rows: Any
+    keys: list[str] | None
+    """The public keys of the towns; None where they are private."""
+    aggregates: str
+    noise: str = "best"
+    order: str = ""
+    tails: str = "usual"
+    """"any": counts and sums as a race of truncations, whose sensitivity does not depend on a limit."""
+
+
+_ANY_TAIL = "a heavy person, any tail"
 
 
 def _tables() -> Iterator[Subject]:
@@ -305,34 +319,33 @@ def _tables() -> Iterator[Subject]:
     heavy = pa.concat_tables([few, pa.table(more, few.schema)])
     towns = ["t0", "t1", "t2"]
     largest = "COUNT(*) AS n, AVG(amount, rows_per_person => 1) AS m"
-    for name, one, keys, question, noise in (
-        ("counts and means, public keys", few, towns, "COUNT(*) AS n, AVG(amount) AS m", "best"),
-        ("quartiles, public keys", few, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
-        ("counts and sums, private keys", few, None, "COUNT(*) AS n, SUM(amount) AS s", "best"),
-        ("the largest groups, private keys", heavy, None, largest, "best"),
-        ("a heavy person in every group", heavy, towns, "COUNT(*) AS n, STDDEV(amount) AS d", "laplace"),
-        ("a heavy person in every group, normal noise", heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "gaussian"),
-        (ANY_TAIL, heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "laplace"),
-        (f"{ANY_TAIL}, normal noise", heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "gaussian"),
-        ("quartiles of a heavy person", heavy, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
+    counts, quartiles = "COUNT(*) AS n, SUM(amount) AS s", "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b"
+    for asked in (
+        _TableQuestion("counts and means, public keys", few, towns, "COUNT(*) AS n, AVG(amount) AS m"),
+        _TableQuestion("quartiles, public keys", few, towns, quartiles),
+        _TableQuestion("counts and sums, private keys", few, None, counts),
+        _TableQuestion("the largest groups, private keys", heavy, None, largest, order=" ORDER BY n DESC LIMIT 2"),
+        _TableQuestion("a heavy person in every group", heavy, towns, "COUNT(*) AS n, STDDEV(amount) AS d", "laplace"),
+        _TableQuestion("a heavy person in every group, normal noise", heavy, towns, counts, "gaussian"),
+        _TableQuestion(_ANY_TAIL, heavy, towns, counts, "laplace", tails="any"),
+        _TableQuestion(f"{_ANY_TAIL}, normal noise", heavy, towns, counts, "gaussian", tails="any"),
+        _TableQuestion("quartiles of a heavy person", heavy, towns, quartiles),
     ):
-        other = one.filter(pc.not_equal(one["who"], 7))
+        other = asked.rows.filter(pc.not_equal(asked.rows["who"], 7))
 
-        options: dict[str, Any] = {"tails": "any"} if ANY_TAIL in name else {}
-
-        def draw(x: Any, keys: Any = keys, question: str = question, noise: Any = noise, options: Any = options) -> Any:
-            """Open the rows x as a table, with public or private (None) keys, and release the question once."""
-            public_keys = None if keys is None else {"town": keys}
+        def draw(x: Any, asked: _TableQuestion = asked) -> Any:
+            """Open the rows x as a table, and release the question once."""
+            public_keys = None if asked.keys is None else {"town": asked.keys}
             budget = ApproxDP(2, 1e-4)
             with open_table(
                 x, unit="who", bounds={"amount": (0, 10)}, keys=public_keys, budget=budget, max_groups=2
             ) as table:
-                order = " ORDER BY n DESC LIMIT 2" if question == largest else ""
-                query = table.sql(f"SELECT town, {question} FROM data GROUP BY town{order}")
-                return query.release(epsilon=1, delta=1e-6, noise=noise, **options).to_arrow().to_pylist()
+                query = table.sql(f"SELECT town, {asked.aggregates} FROM data GROUP BY town{asked.order}")
+                options: dict[str, Any] = {"noise": asked.noise, "tails": asked.tails}
+                return query.release(epsilon=1, delta=1e-6, **options).to_arrow().to_pylist()
 
         claim = ApproxDP(1, 1e-6)
-        yield Subject(f"table, {name}", "table", claim, one, other, repeated_runs(draw), measured=False)
+        yield Subject(f"table, {asked.name}", "table", claim, asked.rows, other, repeated_runs(draw), measured=False)
     without = heavy.filter(pc.not_equal(heavy["who"], 7))
     promised: Guarantee
     for name, promised, cost in (("pure", PureDP(1), {"epsilon": 1}), ("normal noise", ZCDP(0.5), {"rho": 0.5})):

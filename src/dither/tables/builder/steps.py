@@ -292,11 +292,14 @@ def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
         raise InvalidArgument("groups", "a name for each expression", "none", fix)
     if kind is None:
         raise InvalidArgument("groups", "a column or expression", "NULL", "name a column")
-    return Group(name, result, None if given.keys is None else tuple(_key(item, result, card) for item in given.keys))
+    return Group(
+        name, result, None if given.keys is None else tuple(_coerced_key(item, result, card) for item in given.keys)
+    )
 
 
-def _key(key: Value, value: Expression, card: Card) -> Value:
-    """Return a public key converted to the type of the grouped expression."""
+def _coerced_key(key: Value, value: Expression, card: Card) -> Value:
+    """Return a public key converted to the type of the grouped expression, as ``value = key`` converts its constant;
+    the comparison itself is discarded."""
     if key is None:
         return None
     checked, _ = typed(Call("=", (value, Literal(key))), _types(card))
@@ -324,7 +327,9 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
     keys = aggregate.keys
     if keys is None and isinstance(value, Column):
         keys = card_of(card, value).keys
-    return replace(aggregate, value=value, keys=tuple(_key(item, value, card) for item in keys) if keys else None)
+    return replace(
+        aggregate, value=value, keys=tuple(_coerced_key(item, value, card) for item in keys) if keys else None
+    )
 
 
 def _answer_types(query: Query, card: Card, names: list[str]) -> Types:

@@ -517,7 +517,7 @@ def _summands(value: Expression, find: Lookup) -> _Summands:
         if known.size > _SMALL:
             return _Summands(cast(number.node, "integer"), 1.0, whole)
         return _Summands(number.node, 1.0, whole, MOST_VALUES)
-    return _split_summands(number.node, known)
+    return _scaled_for_splitting(number.node, known)
 
 
 def _exact_summands(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) -> _Summands:
@@ -534,24 +534,28 @@ def _exact_summands(value: Expression, typed: TypedSql, x: exp.Expr, known: Rang
     if known.size > max(_LARGEST_SPLIT * step, _LARGEST_COARSE):  # too little of a usual one would be left
         fix = f"hold it within bounds: LEAST(GREATEST({show(value)}, 0), 100), for example"
         raise InvalidArgument(f"SUM or AVG of {show(value)}", "public bounds", "none", fix)
-    return _split_summands(x, known)
+    return _scaled_for_splitting(x, known)
 
 
-def _split_summands(x: exp.Expr, known: Range) -> _Summands:
-    """Return doubles scaled to below 2^26, to be split into whole numbers. Values too small to change the sum become
-    0: PostgreSQL fails on products that underflow."""
+def _scaled_for_splitting(x: exp.Expr, known: Range) -> _Summands:
+    """Return doubles scaled to below 2^26, to be split into whole numbers by :func:`_split_in_three`.
+
+    Values below a quarter of the last digit that it keeps, 2^-54, become 0: they cannot change the sum, and PostgreSQL
+    fails on products that underflow. ``known.least`` is the smallest size of a value other than 0.
+    """
     scale = sum_scale(known.size)
-    near = nodes.double(math.ldexp(1.0, -2 * PART_BITS - 2) / scale)
+    negligible = math.ldexp(1.0, -2 * PART_BITS - 2) / scale
     steps = binary("*", x, nodes.double(scale))
-    if known.least < math.ldexp(1.0, -2 * PART_BITS - 2) / scale:
+    if known.least < negligible:
+        near = nodes.double(negligible)
         above, below = binary(">", x, nodes.negate(near)), binary("<", x, near)
         steps = case([(binary("and", above, below), nodes.double(0.0))], steps)
     return _Summands(steps, scale, False, MOST_VALUES, split=True)
 
 
 def _split_in_three(x: exp.Expr) -> list[exp.Expr]:
-    """Return a double x below 2^26 in size as whole numbers h, m, l with x = h + m 2^-27 + l 2^-54 and 0 ≤ m, l <
-    2^27; exact but for digits below 2^-54, which are cut off."""
+    """Return a double x below 2^26 in size as whole numbers h, m, l with x = h + m 2^-27 + l 2^-54 and 0 ≤ m, l ≤
+    2^27; exact but for digits below 2^-54: they are cut off, or rounded where x is negative and tiny."""
     result, unit = [], nodes.double(float(1 << PART_BITS))
     for _ in range(3):
         whole = call("FLOOR", x)

@@ -317,8 +317,12 @@ def _drift(known: Known, values: Values, limits: Floats, low: Floats, high: Floa
     return _Drift(shift, np.sqrt(of_noise**2 + of_groups**2 + within**2 + (known.different * shift) ** 2))
 
 
-def _clipped(values: Values, low: Floats, high: Floats) -> Floats:
-    """Return how much clipping changes a mean: the changes by both bounds in quadrature, as signs vary by group."""
+def _clipping_bias(values: Values, low: Floats, high: Floats) -> Floats:
+    """Return, for each pair of bounds, by how much clipping may change the mean of a group.
+
+    The upper bound lowers the mean of all rows and the lower bound raises it, so that both changes cancel in part. They
+    are added in quadrature here, since groups differ in which end is clipped: that errs towards more.
+    """
     above = np.maximum(values.points - high[:, None], 0.0) @ values.shares
     below = np.maximum(low[:, None] - values.points, 0.0) @ values.shares
     return np.hypot(above, below)
@@ -339,7 +343,7 @@ def _clipped_in_groups(known: Known, values: Values, low: Floats, high: Floats) 
     beyond = values.points - np.clip(values.points, low[:, None], high[:, None])
     variance = beyond**2 @ values.shares - (beyond @ values.shares) ** 2
     share = _BY_GROUP * values.alike**2 if known.different >= _DIFFERENT else 0.0
-    in_all = _clipped(values, low, high)
+    in_all = _clipping_bias(values, low, high)
     return np.hypot(known.different * in_all, np.minimum(np.sqrt(share * np.maximum(variance, 0.0)), 1.5 * in_all))
 
 

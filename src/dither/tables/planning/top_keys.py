@@ -33,6 +33,7 @@ with more groups than k.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -213,29 +214,32 @@ class TopQuestion:
         return TopKeys(noise, _threshold(noise, bits, norm, delta - of_noise), bits, delta, most)
 
     def stand_ins(self, query: Query, find: expressions.Lookup) -> GroupKeys:
-        """Return made-up keys in the place of the chosen ones, as many as may be chosen, with which the question can be
-        planned."""
+        """Return made-up keys in the place of the chosen ones, as many as the question shows and at most 100, to plan
+        it with."""
         count = min(self.k, _MOST_STAND_INS)
         known = [
             _made_up(expressions.compile(group.value, find).type, count) if listed is None else listed
             for group, listed in zip(query.groups, self.keys, strict=True)
         ]
-        return self._occurring({tuple(i % len(column) for column in known) for i in range(count)}, known)
+        every = itertools.product(*(range(len(column)) for column in known))
+        return self._occurring(set(itertools.islice(every, count)), known)
 
-    def public(self, chosen: list[Key]) -> GroupKeys:
-        """Return the chosen keys in the form of public keys. In ``chosen``, keys of public columns are numbers."""
-        known: list[tuple[Value, ...]] = []
+    def as_public_keys(self, chosen: list[Key]) -> GroupKeys:
+        """Return the chosen keys in the form of public keys. In ``chosen``, the entry of a column with public keys is
+        its index among them."""
+        columns: list[tuple[Value, ...]] = []
+        index_of: list[dict[Value, int] | None] = []
         for place, listed in enumerate(self.keys):
-            known.append(tuple(dict.fromkeys(key[place] for key in chosen)) if listed is None else listed)
-        numbers = [
-            {value: number for number, value in enumerate(column)} if listed is None else None
-            for column, listed in zip(known, self.keys, strict=True)
-        ]
-        lines = (
-            tuple(int(value) if of is None else of[value] for value, of in zip(key, numbers, strict=True))  # type: ignore[arg-type]
+            keys = tuple(dict.fromkeys(key[place] for key in chosen)) if listed is None else listed
+            columns.append(keys)
+            index_of.append({key: index for index, key in enumerate(keys)} if listed is None else None)
+        combinations = {
+            tuple(
+                int(str(value)) if index is None else index[value] for value, index in zip(key, index_of, strict=True)
+            )
             for key in chosen
-        )
-        return self._occurring(set(lines), known)
+        }
+        return self._occurring(combinations, columns)
 
     @staticmethod
     def _occurring(lines: set[tuple[int, ...]], columns: list[tuple[Value, ...]]) -> GroupKeys:
@@ -256,7 +260,7 @@ def choose_keys(
         "asked": question.k,
         "shown": min(len(chosen), question.k),
     }
-    return question.public(chosen), Note("top_keys", said)
+    return question.as_public_keys(chosen), Note("top_keys", said)
 
 
 def weights_statement(question: TopQuestion, choice: TopKeys, context: StatementContext) -> Statement:

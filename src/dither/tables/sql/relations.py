@@ -382,8 +382,9 @@ class PersonJoinReader:
         return all(any(rows.lookup(name, reached=False) is not None for rows in sides) for name in names)
 
     def key_equalities(self, nodes: list[exp.Expr]) -> list[exp.Expr]:
-        """Return those of the conditions that say that a key of both sides is equal which leads to one person: a
-        person then has the rows of both."""
+        """Return the equalities that compare a key of the left relation, one that determines the person, with the same
+        key of the right one: joined rows then belong to one person. Further equalities of these columns of the right
+        relation are among them."""
         pairs: list[tuple[exp.Expr, tuple[str, str]]] = []
         for node in nodes:
             if not isinstance(node, exp.EQ):

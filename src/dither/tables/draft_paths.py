@@ -50,8 +50,8 @@ def proposed_paths(
             for name in columns:
                 if name in reached:
                     continue
-                found = _declared(name, reached, keys) if declared else _named(name, reached, columns)
-                path = next(iter(found), None)
+                candidates = _declared(name, reached, keys) if declared else _named(name, reached, columns)
+                path = next(iter(candidates), None)
                 if path is not None:
                     result[name], changed = ProposedPath(path, declared), True
                     reached.append(name)

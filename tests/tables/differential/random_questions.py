@@ -586,7 +586,7 @@ def by_a_path(one: Generator) -> Scope:
     one.tags.add("path")
     items, visits, people = one.table("items", "i"), one.table("visits", "v"), one.table("people", "p")
     same = Condition("v.visit_id = i.visit_id")
-    form = pick.choice(["alone", "join", "left join", "comma", "other order", "three", "exists"])
+    form = pick.choice(["alone", "join", "left join", "comma", "other order", "three", "exists", "grouped", "grouped"])
     columns = (*items.columns, *visits.columns)
     if form == "alone":
         return Scope(items.sql, items.columns, "")
@@ -599,6 +599,14 @@ def by_a_path(one: Generator) -> Scope:
         return Scope(f"{visits.sql} LEFT JOIN {items.sql} ON {same.sql}{more}", (*visits.columns, *known), "v.pid")
     if form == "comma":
         return Scope(f"{items.sql}, {visits.sql}", columns, "v.pid", (same,))
+    if form == "grouped":  # a row for each visit, which is of one person
+        total = Column("s.total", "number", "per person total", "values_number", bounded=True)
+        conditions = one.where(one.conditions(one.table("items"), 1))
+        rows = f"SELECT visit_id, SUM(weight) AS total, COUNT(*) AS n FROM items{conditions} GROUP BY visit_id"
+        if pick.random() < 0.4:
+            return Scope(f"({rows}) AS s", (total,), "")
+        word = pick.choice(["JOIN", "LEFT JOIN"])
+        return Scope(f"{visits.sql} {word} ({rows}) AS s ON v.visit_id = s.visit_id", (*visits.columns, total), "v.pid")
     if form == "exists":
         more = "".join(f" AND {item.sql}" for item in one.conditions(items, 1))
         word = pick.choice(["", "NOT "])

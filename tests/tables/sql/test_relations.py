@@ -256,6 +256,7 @@ ITEMS = PrivateTable(
 )  # fmt: skip
 STORE = with_people_by_path(Card("store", "", {}, tables={"orders": ORDERS, "items": ITEMS}))
 SHOP = STORE.for_table("orders", "items")
+CARD_OF_ITEMS = replace(STORE.for_table("items"), delta=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -343,3 +344,30 @@ def test_a_public_table_whose_rows_are_all_kept_counts_none_where_nobody_is():
             parse(f"SELECT a.area, {asked} AS n FROM {in_list} GROUP BY a.area", SCHEMA)
     with refuses(InvalidArgument, "start with the private table"):
         parse(f"SELECT COUNT(*) AS n FROM (SELECT v.who, a.area FROM {rows}) AS s", SCHEMA)
+
+
+def test_groups_of_a_key_that_leads_to_a_person_are_of_one_person():
+    """Each has one row for each person and key, and joins on the key go on from there."""
+    sums = "SELECT nr, shop, SUM(n) AS total FROM items GROUP BY shop, nr"
+    question = parse(f"SELECT AVG(total) AS m FROM ({sums}) AS s", SHOP)
+    assert isinstance(question.source, PerPerson)
+    assert list(question.source.groups) == ["shop", "nr"]
+    joined = parse(f"SELECT COUNT(*) AS c FROM orders o JOIN ({sums}) AS s ON s.nr = o.id AND o.shop = s.shop", SHOP)
+    assert isinstance(joined.source, PersonJoin)
+    deeper = f"SELECT s.nr, s.shop FROM ({sums}) AS s JOIN items i ON i.nr = s.nr AND s.shop = i.shop"
+    again = parse(f"SELECT COUNT(*) AS c FROM orders o, ({deeper}) AS d WHERE d.nr = o.id AND d.shop = o.shop", SHOP)
+    assert isinstance(again.source, PersonJoin)
+    half = parse("SELECT MAX(total) AS m FROM (SELECT nr, SUM(n) AS total FROM items GROUP BY nr) AS s", CARD_OF_ITEMS)
+    assert half.source is None  # groups of several people, of which the answer is a noisy table
+
+
+def test_a_column_around_a_query_goes_before_a_person_whom_a_path_has_reached_in_it():
+    """Or the condition would compare the rows inside with themselves."""
+    people = PrivateTable("", {"who": INTEGER, "age": INTEGER}, "who")
+    path = PersonPath("people", (("buyer", "who"),))
+    orders = PrivateTable("", {"id": INTEGER, "buyer": INTEGER}, None, path=path)
+    card = with_people_by_path(Card("shop", "", {}, tables={"people": people, "orders": orders}))
+    asked = "SELECT COUNT(*) AS n FROM people WHERE NOT EXISTS (SELECT 1 FROM orders WHERE buyer = who)"
+    question = parse(asked, card.for_table("people", "orders"))
+    assert isinstance(question.source, PersonJoin)
+    assert question.source.kind == "anti"

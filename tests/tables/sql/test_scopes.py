@@ -20,6 +20,7 @@ from tables.sql.random_scopes import question
 QUESTIONS = 60
 
 ANSWERED = [
+    "WITH x AS (SELECT pid, n FROM visits) SELECT COUNT(*) AS c, SUM(pid) AS s FROM x AS t(n, pid) WHERE t.pid > 1",
     # a name inside EXISTS is that of the inner table, and of the outer one only where the inner has none
     "SELECT COUNT(*) AS c FROM visits WHERE EXISTS (SELECT 1 FROM claims WHERE claims.pid = visits.pid AND kind = 'a')",
     "SELECT COUNT(*) AS c FROM visits WHERE EXISTS (SELECT 1 FROM claims WHERE claims.pid = visits.pid AND n > 3)",
@@ -146,7 +147,7 @@ REFUSED = [
     ("SELECT COUNT(*) AS c FROM (SELECT pid, RANK() OVER (PARTITION BY pid ORDER BY pid) AS r FROM visits GROUP BY pid "
      "HAVING r = 1) AS s", "into QUALIFY"),
     # what is said of a name in FROM is not left out where the name is that of a WITH
-    ("WITH x AS (SELECT pid, amount FROM visits) SELECT SUM(amount) AS s FROM x AS t(amount, pid)", "COLUMNS"),
+    ("WITH x AS (SELECT pid, amount FROM visits) SELECT SUM(amount) AS s FROM x AS t(amount)", "2 different names"),
     ("WITH x AS (SELECT * FROM visits) SELECT COUNT(*) AS c FROM x TABLESAMPLE 10%", ""),
     ("WITH x AS (SELECT * FROM visits), X AS (SELECT * FROM claims) SELECT COUNT(*) AS c FROM x", "different names"),
     ("WITH x AS (SELECT * FROM y), y AS (SELECT * FROM visits) SELECT COUNT(*) AS c FROM x", ""),

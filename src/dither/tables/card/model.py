@@ -320,13 +320,13 @@ def with_people_by_path(card: Card) -> Card:
     """
     known = dict(card.private_tables)
     for name in known:
-        _reach(name, known, ())
+        _add_person(name, known, ())
     own = known.pop(card.name, None) if card.columns else None
     card = replace(card, tables=known) if card.tables else card
     return card if own is None or own.unit == card.unit else replace(card, columns=own.columns, unit=own.unit)
 
 
-def _reach(name: str, known: dict[str, PrivateTable], passed: tuple[str, ...]) -> None:
+def _add_person(name: str, known: dict[str, PrivateTable], passed: tuple[str, ...]) -> None:
     """Add the column of the person to the table ``name`` of the ``known`` ones, and to those that its path passes;
     ``passed`` are the tables whose paths led here."""
     table = known[name]
@@ -338,7 +338,7 @@ def _reach(name: str, known: dict[str, PrivateTable], passed: tuple[str, ...]) -
         expected = f"a path through one of {', '.join(others) or 'several private tables'}"
         got = "a path that comes back to it" if path.table in known else f"one through {clip(path.table)!r}"
         raise InvalidArgument(where, expected, got, closest(path.table, others) if others else "name a unit")
-    _reach(path.table, known, (*passed, name))
+    _add_person(path.table, known, (*passed, name))
     end = known[path.table]
     if end.unit is None:
         fix = f"state unit or person of {path.table}"

@@ -106,6 +106,7 @@ class Engine(ABC):
         exists."""
         self.card = card
         self._tables = {} if card is None else dict(card.private_tables)
+        self._stated = {name: table.stated_columns for name, table in self._tables.items()}
         self._private: dict[str, OpenTable] = {}
         self._public: dict[str, exp.Expr] = {}
         self._lock = threading.RLock()
@@ -251,7 +252,7 @@ class Engine(ABC):
 
     def _declared(self, table: str) -> Mapping[str, ColumnCard]:
         """Return the columns that the card declares for a table; none without a card."""
-        return self._tables[table].stated_columns if table in self._tables else {}
+        return self._stated.get(table, {})
 
     def _unit(self, table: str) -> str | None:
         """Return the column of a table's source that names the person; None where every row is a person of its own, and

@@ -663,8 +663,8 @@ class Rows:
             arms = zip(value.args[0:-1:2], value.args[1::2], strict=False)
             ends = all(self.is_null_without(condition) or self.is_null_without(arm) for condition, arm in arms)
             return ends and self.is_null_without(value.args[-1])
-        found = [self.is_null_without(item) for item in value.args]
-        return all(found) if value.op == "or" else value.op in _STRICT and any(found)
+        nulls = [self.is_null_without(item) for item in value.args]
+        return all(nulls) if value.op == "or" else value.op in _STRICT and any(nulls)
 
     def find(self, column: Column) -> Expression:
         """Return the expression that a column name stands for. Within one table an exact match goes before one that

@@ -18,7 +18,7 @@ may be NULL is refused there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -145,8 +145,8 @@ def _from_public(start: exp.Expr, joins: list[exp.Join], card: Card, where: list
         return None
     if not isinstance(start, exp.Table) or spelling(start.name, card.public) is None or join.args.get("on") is None:
         return None
-    turned = exp.Join(this=start.copy(), on=join.args["on"].copy())
-    rows = _with_public(relation_rows(join.this, card), turned, card)
+    public_join = exp.Join(this=start.copy(), on=join.args["on"].copy())
+    rows = _with_public(relation_rows(join.this, card), public_join, card)
     for item in joins[1:]:
         rows = _with_join(rows, item, card, where)
     return replace(rows, outer=frozenset([start.alias_or_name]))
@@ -166,6 +166,7 @@ def _in_connected_order(
     if any(join.kind not in ("", "INNER", "CROSS") for join in joins):
         return None
     pool = [*where, *(node for join in joins if (on := join.args.get("on")) is not None for node in conjuncts(on))]
+    written = list(pool)
     implied = [node for item in pool for node in _common_conjuncts(item)]
     private = [node for node in tables if _reads_private(node, card)]
     public = [node for node in tables if not any(node is item for item in private)]
@@ -189,15 +190,20 @@ def _in_connected_order(
         for node in public:
             connected, name, relation = _beside_public(rows, node, card, "give one an alias")
             both = replace(connected, relations=(*connected.relations, relation))
-            found = [(item, pair) for item in (*pool, *implied) if (pair := _equal_in(item, both, name)) is not None]
-            if found:
-                pairs = list(dict.fromkeys(pair for _, pair in found))
+            equalities = [
+                (item, pair) for item in (*pool, *implied) if (pair := _equal_in(item, both, name)) is not None
+            ]
+            if equalities:
+                pairs = list(dict.fromkeys(pair for _, pair in equalities))
                 rows = _joined_public(connected, card, name, relation, pairs, left=False)
-                pool = [item for item in pool if not any(item is other for other, _ in found)]
+                pool = [item for item in pool if not any(item is other for other, _ in equalities)]
                 public = [item for item in public if item is not node]
                 break
         else:
             return None
+    taken = [node for node in written if not any(node is item for item in pool)]
+    for column in (column for node in taken for column in node.find_all(exp.Column)):
+        rows.lookup(name_of(column))  # a table that is joined later may have the name, too
     where[:] = pool
     return rows
 
@@ -744,6 +750,7 @@ def groups_by_person(select: exp.Select, card: Card) -> bool:
     if group is None and not select.args.get("distinct"):
         return False
     nodes = list(select.expressions) if group is None else list(group.expressions)
+    named: list[Expression] = []
     for written in nodes:
         node = written
         with suppress(InvalidArgument):  # a name of two meanings is refused where the groups are read
@@ -752,12 +759,15 @@ def groups_by_person(select: exp.Select, card: Card) -> bool:
         if isinstance(inner, exp.Star):
             return any(Column(card.unit) in item.stated.values() for item in rows.relations)
         if isinstance(inner, exp.Column):
-            try:
-                if rows.find(name_of(inner)) == Column(card.unit):
-                    return True
-            except InvalidArgument:
-                continue
-    return False
+            with suppress(InvalidArgument):
+                named.append(rows.find(name_of(inner)))
+    return Column(card.unit) in named or (group is not None and _lead_to_a_person(named, rows, card))
+
+
+def _lead_to_a_person(values: Collection[Expression], rows: Rows, card: Card) -> bool:
+    """Return whether rows that are equal in these values are of one person, since a key among them leads to one."""
+    names = {value.name for value in values if isinstance(value, Column) and value.table is None}
+    return any(names.issuperset(key.columns) for key in relation_schema(card, rows.source or PrivateRows()).keys)
 
 
 class _SelectRows:
@@ -846,7 +856,7 @@ class _SelectRows:
                 has_person = True
             elif value not in self.groups.values():
                 self.groups[self._name(_default_name(node, "group"))] = value
-        if not has_person:
+        if not has_person and not _lead_to_a_person(self.groups.values(), self.source_rows, self.card):
             raise refuse_sql(
                 f"GROUP BY {person.name} in a table per person",
                 "GROUP BY without it" if self.select.args.get("group") else "aggregates without GROUP BY",

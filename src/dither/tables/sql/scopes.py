@@ -141,12 +141,13 @@ class NameScope:
     def find(self, column: Column) -> tuple[str, Expression] | None:
         """Return the name of the rows that have a column, and the expression it stands for there; None where no rows
         have it. The inner query is searched first."""
+        return self._find(column, reached=False) or self._find(column, reached=True)
+
+    def _find(self, column: Column, reached: bool) -> tuple[str, Expression] | None:
+        """Return what :meth:`find` does, of the columns of sources alone, or also of people whom a path has reached."""
         for level in self.levels:
-            matches = [
-                (name, match) for name, rows in level.items() if (match := rows.lookup(column, False)) is not None
-            ]
-            if not matches:
-                matches = [(name, match) for name, rows in level.items() if (match := rows.lookup(column)) is not None]
+            known = [(name, rows.lookup(column, reached)) for name, rows in level.items()]
+            matches = [(name, match) for name, match in known if match is not None]
             if len(matches) > 1:
                 raise ambiguous(column, matches[0][1])
             if matches:

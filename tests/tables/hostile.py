@@ -17,7 +17,7 @@ from dither.tables.compile.expressions import compile
 from dither.tables.query import nodes
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.operations.base import TypedSql
-from dither.tables.query.operations.dates import PARTS, PERIODS, UNITS
+from dither.tables.query.operations.dates import NAMES, PARTS, PERIODS, UNITS
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
 EDGES = [
@@ -158,6 +158,8 @@ def _arguments(op: str, pick: random.Random, operands: Operands) -> list[Express
         return [pick.choice(texts) if item is None else Literal(pick.choice(item)) for item in _TEXT_ARGUMENTS[op]]
     if op == "date_trunc":
         return [Literal(pick.choice(PERIODS)), pick.choice(moments)]
+    if op == "date_name":
+        return [Literal(pick.choice([*NAMES])), pick.choice(moments)]
     if op == "date_part":
         return [Literal(pick.choice([*PARTS])), pick.choice(moments)]
     if op == "date_add":

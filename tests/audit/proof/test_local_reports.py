@@ -97,8 +97,8 @@ def test_the_curve_of_windows_is_that_of_the_worst_two_places(windows: Windows) 
     for epsilon in (0.0, 0.3, 0.9):
         worst = max(
             float(np.maximum(law[i] - math.exp(epsilon) * law[j], 0).sum())
-            for i in range(windows.places)
-            for j in range(windows.places)
+            for i in range(windows.points)
+            for j in range(windows.points)
         )
         low, high = windows_evidence(windows).at(Fraction(epsilon))
         assert float(low) - 1e-12 <= worst <= float(high) + 1e-12

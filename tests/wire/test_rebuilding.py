@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -91,6 +92,8 @@ HOSTILE: dict[str, Query] = {
     "SQL of its own": Query(COUNT, post=PostProcessing("SELECT * FROM read_csv('/etc/passwd')")),
     "several aggregations": Query(COUNT, more=(Query(COUNT),)),
     "levels": Query(COUNT, rolled_up=(Group("region", Column("region")),)),
+    "a question that is asked first": Query(COUNT, before=(Query(COUNT),)),
+    "a day": Query(COUNT, as_of=date(2024, 1, 31)),
     "a union": Query(COUNT, source=UnionAll((PrivateRows(), PrivateRows()))),
     "a join": Query(COUNT, source=PersonJoin(PrivateRows(), PrivateRows(), "inner")),
     "an unknown column": Query({"n": Aggregate("sum", Column("salary"))}),

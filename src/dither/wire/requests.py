@@ -39,7 +39,7 @@ def rebuilt(query: Query, card: Card) -> Query:
     >>> rebuilt(Query({"n": Aggregate("count")}), visits) == Query({"n": Aggregate("count")})
     True
     """
-    if query.post is not None or query.more or query.rolled_up:
+    if query.post is not None or query.more or query.rolled_up or query.before or query.as_of is not None:
         raise _only_sql()
     limits = {name: getattr(query, name) for name in ("epsilon", "delta", "max_groups", "max_rows")}
     stated = steps.query(card, {"n": build.count()}, **limits)  # checks them

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import dither as dp
-from support import each
+from support import each, for_each
 
 PEOPLE, QUESTIONS = 1_500, 5
 GROUPS = ("a", "b", "c")
@@ -120,3 +120,29 @@ def test_rows_that_are_people_hide_nobody():
         answer = table.sql("SELECT COUNT(*) AS n, AVG(x) AS m FROM t").release(epsilon=1, max_rows="auto")
     assert answer.unseen == {}
     assert "+" not in answer.text().partition("cost")[0]
+
+
+NULL_VALUES = {
+    "SUM(CASE WHEN x IS NULL THEN 1 ELSE 0 END)": lambda x: float(np.isnan(x).sum()),
+    "SUM(COALESCE(x, 30))": lambda x: float(np.nan_to_num(x, nan=30.0).sum()),
+    "AVG(COALESCE(x, 30))": lambda x: float(np.nan_to_num(x, nan=30.0).mean()),
+    "AVG(CASE WHEN x IS NULL OR x > 5 THEN 1.0 ELSE 0.0 END)": lambda x: float((np.isnan(x) | (x > 5)).mean()),
+}
+
+
+def test_values_of_null_are_values_of_the_profile_too():
+    """What an expression is where its column is NULL counts: a profile that leaves it out sees a sum of nothing."""
+    pick = np.random.default_rng(5)
+    who = np.repeat(np.arange(2000), pick.integers(1, 30, 2000))
+    x = np.where(pick.random(who.size) < 0.15, np.nan, pick.gamma(2.0, 3.0, who.size))
+    rows = pa.table({"who": who, "x": pa.array(x, from_pandas=True)})
+    with dp.open(rows, unit="who", max_rows="auto", bounds={"x": (0, 100)}, budget=dp.PureDP(200)) as table:
+        table.profile(epsilon=1)
+
+        def check(value, truth):
+            answers = [table.sql(f"SELECT {value} AS a FROM data").release(epsilon=1, again=True) for _ in range(4)]
+            covered = [abs(item.rows[0][0] - truth(x)) <= item.errors["a"][0] for item in answers]
+            assert sum(covered) >= 3
+            assert all(abs(item.rows[0][0] / truth(x) - 1) < 0.4 for item in answers)
+
+        for_each(NULL_VALUES.items(), check)

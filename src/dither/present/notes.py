@@ -446,8 +446,8 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "bias_unused": _bias_unused,
     "people_without_budget": _people_without_budget,
     "by_profile": lambda v: (
-        "The ± includes what limits and bounds leave out, as far as the profile"
-        f"{'' if v['released'] is None else ' of ' + v['released']} still holds."
+        "The ± includes what limits and bounds leave out, by the profile"
+        f"{'' if v['released'] is None else ' of ' + v['released']}; groups unlike the table may be off by more."
     ),
     "rows_chosen": lambda v: (
         f"Each person counts for at most {counted(v['rows'], _ROWS_OR_VALUES[v.get('of', 'rows')])}, chosen privately "

@@ -666,13 +666,16 @@ def choose_quantile(
     rank = 2 * math.sqrt(2) * limits[:, None] / epsilon / size
     uneven = at * (1 - at) * _uneven_means(people, limits, values.alike)[:, None] / k
     middle = float(values.quantile(at))
-    drift = np.full(len(limits), 0.0)
+    # 0.4 is the density of a normal law in its middle: how many ranks a standard deviation is
+    unknown = _UNKNOWN_DRIFT * 0.4 * (1 - counted / people.rows)
     if values.classes:
         shares, rows = _class_weights(values, people, limits)
         below = np.array([float(item.shares[item.points <= middle].sum()) for item in values.classes])
-        drift = np.abs((shares - rows) @ below)
+        in_all = (shares - rows) @ below
+        grouped = known.different if known.different >= _DIFFERENT else 0.0
+        drift = np.sqrt(in_all**2 * (1 + known.different**2) + (grouped * unknown) ** 2)
     else:
-        drift = _UNKNOWN_DRIFT * 0.4 * (1 - counted / people.rows)
+        drift = unknown
     off = np.sqrt(rank**2 + uneven + drift[:, None] ** 2)
     density = density_at(values, at)
     errors = _typical(np.minimum(off, 0.5) / density)

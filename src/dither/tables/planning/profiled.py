@@ -243,7 +243,7 @@ class _Listed:
 
 
 def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | None:
-    """Return the values of an expression of one column; None where it cannot be computed."""
+    """Return the values of an expression of one column, in rows with NULL as well; None where it cannot be computed."""
 
     def at(item: Any) -> float:
         """Return the expression at one value of the column; NaN for NULL."""
@@ -254,8 +254,11 @@ def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | N
         if isinstance(known, _Listed):
             points = np.array([at(key) for key in known.keys], dtype=np.float64)
             of_keys = Values(points, known.shares, known.deviations, (0.0, 0.0), nulls=known.nulls)
-            return of_keys.mapped(lambda _: points)
-        return known.mapped(lambda points: np.array([at(_as_type(item, known.kind)) for item in points.tolist()]))
+            mapped = of_keys.mapped(lambda _: points)
+        else:
+            mapped = known.mapped(lambda points: np.array([at(_as_type(item, known.kind)) for item in points.tolist()]))
+        of_null = at(None)
+        return mapped if math.isnan(of_null) else mapped.with_nulls_as(of_null, known.nulls)
     except (DitherError, TypeError, ValueError, OverflowError):
         return None
 

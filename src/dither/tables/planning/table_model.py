@@ -710,6 +710,28 @@ class Values:
             sizes=self.sizes if classes else (),
         )
 
+    def with_nulls_as(self, value: float, share: float) -> Values:
+        """Return the distribution in which a ``share`` of all rows has this value instead of NULL. That share is as
+        uncertain as the largest of the others; classes of people are not known of it."""
+        known = 1 - self.nulls
+        total = max(known + share, 1e-12)
+        deviation = float(self.deviations.max(initial=0.0))
+        hidden = tuple(
+            (np.append(possible, np.zeros((len(possible), 1)), axis=1) * known / total, probabilities)
+            for possible, probabilities in self.hidden
+        )
+        return replace(
+            self,
+            points=np.append(self.points, value),
+            shares=np.append(self.shares * known, share) / total,
+            deviations=np.append(self.deviations * known, deviation) / total,
+            hidden=hidden,
+            ends=(min(self.ends[0], value), max(self.ends[1], value)),
+            nulls=max(self.nulls - share, 0.0),
+            classes=(),
+            sizes=(),
+        )
+
     def is_seen(self, function: Callable[[Floats], Floats]) -> bool:
         """Return whether more values of a function are known than noise alone would show."""
         known = np.isfinite(function(self.points))

@@ -167,6 +167,10 @@ def has_forecast(plan: AggregationPlan, name: str) -> bool:
     return knows_sizes(plan) or (name in plan.corrections and bool(_sizing_parts(plan, name)))
 
 
+_SMALLER = 1.5
+"""By which factor a group has fewer people than a typical one, from which on it counts as small."""
+
+
 def quantile_errors(
     plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]], groups: int
 ) -> list[float | None]:
@@ -182,21 +186,23 @@ def quantile_errors(
         return [None] * groups
     expected, correction, parts = plan.expected[name], plan.corrections.get(name), _sizing_parts(plan, name)
 
-    def local(error: float) -> float:
-        """Return an error; infinity where it is too large for the density near the quantile to say anything."""
-        return math.inf if error > expected.spread > 0 else error
+    def local(error: float, smaller: float = 1.0) -> float:
+        """Return an error; infinity where it is too large for the density near the quantile to say anything. In a group
+        that is ``smaller`` than a typical one by a factor, the mechanism may leave all of its values behind: half of
+        what is known nearby is then the most."""
+        return math.inf if error * (2 if smaller > _SMALLER else 1) > expected.spread > 0 else error
 
     if not plan.query.groups:
         return [local(expected.most_typical)] * groups
     if correction is None or not parts:
-        return [local(expected.most_smallest)] * groups
+        return [local(expected.most_smallest, math.inf)] * groups
     noise = math.sqrt(sum(variance_of(plan.measures[part]) for part in parts))
     least = np.sum([np.asarray(noisy[part], dtype=np.float64) for part in parts], axis=0)[:groups] - 1.96 * noise
     same = (plan.corrections.get(other) for other, its in plan.measures_of.items() if parts[0] in its)
     of_rows = next((item for item in same if item is not None), correction)
     people = least / parts[0].unit(plan.limits) * (1.0 if parts[0].kind == "people" else of_rows.people_of_row)
-    errors = expected.most_typical * np.maximum(correction.people / np.maximum(people, 1.0), 1.0)
-    return [local(error) for error in errors.tolist()]
+    smaller = np.maximum(correction.people / np.maximum(people, 1.0), 1.0)
+    return [local(expected.most_typical * factor, factor) for factor in smaller.tolist()]
 
 
 def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -> float:

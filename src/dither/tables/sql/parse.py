@@ -299,8 +299,8 @@ def _write_private_values(tree: exp.Query, card: Card, earlier: Sequence[float])
     questions: list[Query] = []
     for node in [node for node in tree.find_all(exp.Subquery) if _compares_rows(node, card)]:
         inside = node.this
-        if len(inside.expressions) != 1 or inside.args.get("group"):
-            continue
+        if len(inside.expressions) != 1 or inside.args.get("group") or outer_columns(inside, inside):
+            continue  # it has another number for every row, or several
         question = _question(inside.copy(), card, {})
         kinds = {item.kind for part in question.aggregations for item in part.aggregates.values()}
         if kinds & {"mode", "histogram"}:  # which are no numbers

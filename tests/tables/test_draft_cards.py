@@ -102,6 +102,28 @@ def test_a_draft_holds_no_password(postgres: str) -> None:
     assert toml.parse(tomllib.loads(text)).source == f"{postgres}::drafted"
 
 
+def test_a_table_that_leads_to_nobody_is_proposed_as_public_and_stays_out(tmp_path: Path) -> None:
+    """TPC-H's nations were private tables with a path by a key that customers refer to them by."""
+    tables = {
+        "customer": pa.table({"c_custkey": [1], "c_nationkey": [1]}),
+        "orders": pa.table({"o_orderkey": [1], "o_custkey": [1]}),
+        "lineitem": pa.table({"l_orderkey": [1], "l_suppkey": [1]}),
+        "nation": pa.table({"n_nationkey": [1], "n_name": ["x"]}),
+        "supplier": pa.table({"s_suppkey": [1], "s_nationkey": [1]}),
+    }
+    for name, rows in tables.items():
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    sources = {name: str(tmp_path / f"{name}.parquet") for name in tables}
+    text = draft(sources, "c_custkey", "tpch")
+    card = toml.parse(tomllib.loads(text))
+    assert set(card.private_tables) == {"customer", "orders", "lineitem"}
+    assert not card.public
+    proposed = [line.removeprefix("# ") for line in text.splitlines()]
+    assert "[public.nation]" in proposed
+    assert "[public.supplier]" in proposed
+    assert 'columns = { "n_nationkey" = "integer", "n_name" = "text" }' in proposed
+
+
 def test_drafts_that_are_refused() -> None:
     with pytest.raises(
         InvalidArgument,
@@ -110,8 +132,8 @@ def test_drafts_that_are_refused() -> None:
         draft(TABLE, "patent")
     with refuses(InvalidArgument, "unit: expected a column of every table", "none"):
         draft({"visits": TABLE, "stays": TABLE})
-    with refuses(InvalidArgument, "unit: expected one of the columns of stays", "'patient'"):
-        draft({"visits": TABLE, "stays": pa.table({"who": [1]})}, "patient")
+    with refuses(InvalidArgument, "unit: expected a column of one of the tables", "'patent'"):
+        draft({"visits": TABLE, "stays": pa.table({"who": [1]})}, "patent")
     with refuses(InvalidArgument, "name: expected a name for all tables together", "that of one of them"):
         draft({"visits": TABLE, "stays": TABLE}, "patient", "visits")
     with refuses(InvalidArgument, "name: expected"):

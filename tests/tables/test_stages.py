@@ -104,3 +104,24 @@ def test_other_subqueries_of_rows_are_refused(visits):
     ):
         with refuses(dp.DitherError):
             visits.sql(sql).release(epsilon=1)
+
+
+def test_a_last_stage_that_costs_something_else_is_refused_and_says_what_is_charged():
+    """By the number of the subquery the keys of the last stage may cease to be public, which costs delta."""
+    rows = pa.table({"who": [i % 300 for i in range(3000)], "k": [i % 9 for i in range(3000)]})
+    sql = "SELECT k, COUNT(*) AS n FROM data WHERE k BETWEEN 0 AND (SELECT COUNT(*) * 1000000 FROM data) GROUP BY k"
+    for budget, delta in ((dp.ApproxDP(10, 1e-3), 1e-6), (dp.PureDP(10), None)):
+        with dp.open(rows, unit="who", max_rows=10, bounds={"k": (0, 2**40)}, budget=budget) as table:
+            plan = table.sql(sql).explain(epsilon=1, delta=delta)
+            before, answer, refused = table.accounts.remaining(None).table, None, ""
+            try:
+                answer = table.sql(sql).release(epsilon=1, delta=delta, force=True)
+            except dp.InvalidArgument as error:
+                refused = str(error)
+            spent = before.exact[0] - table.accounts.remaining(None).table.exact[0]
+            if answer is None:
+                assert "is charged for the subquery" in refused
+                assert spent == plan.cost.exact[0] / 2
+            else:
+                assert answer.cost == plan.cost
+                assert spent == plan.cost.exact[0]

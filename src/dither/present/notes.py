@@ -99,13 +99,13 @@ MOST_SHOWN, MOST_WORDS = 2, 32
 _FIRST: tuple[NoteKind, ...] = (
     # what is wrong or missing, and what is said once
     "failed_sql", "public_alone", "bounds_not_found", "any_tail", "first_answer", "people_without_budget",
-    "error_unknown", "join_limit", "unseen_people",
+    "error_unknown", "join_limit", "distinct_limited", "unseen_people",
     # which rows are shown, and what their numbers are
     "as_of", "compared_with", "top_keys", "small_groups", "other_groups", "weekday_numbers", "population",
     "temporary_ledger",
     # what the ± leaves out, or follows from
     "undercount_unknown", "left_out", "by_profile", "null_values", "one_sided", "chosen_by_noise", "undercount_beside",
-    "undercount_share", "distinct_limited", "quantile_rank", "extreme_rank", "mode_gap", "no_interval",
+    "undercount_share", "quantile_rank", "extreme_rank", "mode_gap", "no_interval",
     "value_without_rows", "value_without_values",
     "rows_chosen", "groups_chosen", "limits", "limit_of_aggregate", "bounds_chosen", "bounds_stated", "means_limited",
     "null_keys", "keys_beyond_bounds", "rows_as_people", "rows_without_person",
@@ -429,7 +429,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "undercount_not_measured": (
         'How much the limit excludes is not known, nor in any ±: bias = true, or max_rows = "auto", measures it.'
     ),
-    "distinct_limited": "Values of one person beyond the limit do not count, so counts of distinct values may be low.",
+    "distinct_limited": "+ or more: values of one person beyond the limit do not count as distinct values.",
     "means_limited": "Means, quantiles and similar results favor people with few rows; the ± does not include this.",
     "left_out": _left_out,
     "left_out_later": "What the limit excludes will be learned and stated beside the ±, which does not include it.",

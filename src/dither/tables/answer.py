@@ -164,15 +164,17 @@ class Answer:
     @property
     def open_ended(self) -> frozenset[str]:
         """The columns that may be off by more than their ±: of :attr:`unseen` people, or because a join takes a limited
-        number of rows of each person, whose loss is not known.
+        number of rows, or COUNT(DISTINCT x) of values, of each person, and what that loses is not known.
 
         >>> from dither.guarantees import PureDP
         >>> note = Note("join_limit", {"rows": 12, "relation": "visits", "exists": False, "names": ["n"]})
         >>> sorted(Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, PureDP(1), (note,)).open_ended)
         ['n']
         """
-        limited = [note.values.get("names", ()) for note in self.notes if note.kind == "join_limit"]
-        return frozenset(self.unseen).union(*limited)
+        limited = [
+            note.values.get("names", ()) for note in self.notes if note.kind in ("join_limit", "distinct_limited")
+        ]
+        return frozenset(self.unseen).union(*limited) & frozenset(self.columns)
 
     def undercount(self, name: str) -> list[Undercount | None]:
         """Return by how much each value of a column is low because of the limits on one person's rows.

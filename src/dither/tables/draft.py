@@ -58,6 +58,9 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
     parts.append(_SPEND.format(per=_DATASET + (_PERSON if unit is not None else "")))
     parts.append(_COLUMNS + ("" if all(schema.declares_types for schema in schemas.values()) else _CSV))
     for table, schema in schemas.items():
+        if several and unit not in schema.types and table not in paths:
+            parts.append(_public_table(table, sources[table], schema))
+            continue
         if several:
             parts.append(
                 f"[tables.{table}]\nsource = {_quoted(_shown(sources[table]))}\n"
@@ -106,18 +109,28 @@ def _schema(source: object, unit: str | None, table: str) -> _Schema:
 
 
 def _paths(schemas: Mapping[str, _Schema], sources: Mapping[str, object], unit: str) -> dict[str, ProposedPath]:
-    """Return paths to the person for the tables without a column ``unit``; refuse one from which none leads there."""
+    """Return paths to the person for the tables without a column ``unit`` from which one leads there; refuse a unit
+    that no table has."""
     by_relation = {str(source).rpartition("::")[2].rpartition(".")[2]: table for table, source in sources.items()}
     keys = {
         table: [replace(key, table=by_relation[key.table]) for key in schema.keys if key.table in by_relation]
         for table, schema in schemas.items()
     }
-    result = proposed_paths({table: schema.types for table, schema in schemas.items()}, unit, keys)
-    for table, schema in schemas.items():
-        if unit not in schema.types and table not in result:
-            fix = nearest(unit, schema.types) or "add it, or a key of one of the other tables, or leave the table out"
-            raise InvalidArgument("unit", f"one of the columns of {table}", repr(unit), fix)
-    return result
+    names = list(dict.fromkeys(name for schema in schemas.values() for name in schema.types))
+    if unit not in names:
+        fix = nearest(unit, names) or "pass the name of the column that says who a row is about"
+        raise InvalidArgument("unit", "a column of one of the tables", repr(unit), fix)
+    return proposed_paths({table: schema.types for table, schema in schemas.items()}, unit, keys)
+
+
+def _public_table(table: str, source: object, schema: _Schema) -> str:
+    """Return a table from which no path leads to a person as comments: nothing is public before a steward says so."""
+    columns = ", ".join(f"{_quoted(name)} = {_quoted(type)}" for name, type in schema.types.items())
+    return (
+        f"# No column of {table} leads to a person. If anybody may see it, uncomment these lines, and questions can\n"
+        "# join it. If it is about people, add their column, or a path, in a section of its own as above.\n"
+        f"# [public.{table}]\n# source = {_quoted(_shown(source))}\n# columns = {{ {columns} }}\n"
+    )
 
 
 def _person_of_table(unit: str, proposed: ProposedPath | None) -> str:

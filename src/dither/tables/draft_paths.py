@@ -50,7 +50,7 @@ def proposed_paths(
             for name in columns:
                 if name in reached:
                     continue
-                candidates = _declared(name, reached, keys) if declared else _named(name, reached, columns)
+                candidates = _declared(name, reached, keys) if declared else _named(name, reached, columns, unit)
                 path = next(iter(candidates), None)
                 if path is not None:
                     result[name], changed = ProposedPath(path, declared), True
@@ -65,14 +65,29 @@ def _declared(name: str, reached: Sequence[str], keys: Mapping[str, Sequence[For
             yield PersonPath(key.table, tuple(zip(key.columns, key.referred, strict=True)))
 
 
-def _named(name: str, reached: Sequence[str], columns: Mapping[str, Mapping[str, Type]]) -> Iterator[PersonPath]:
+def _named(
+    name: str, reached: Sequence[str], columns: Mapping[str, Mapping[str, Type]], unit: str
+) -> Iterator[PersonPath]:
     """Yield the paths of a table along columns whose names say that they are one key: ``order_id`` in both tables, or
-    ``order_id`` and the ``id`` of ``orders``, or ``l_orderkey`` and ``o_orderkey``."""
+    ``order_id`` and the ``id`` of ``orders``, or ``l_orderkey`` and ``o_orderkey``. They lead to a table's own key, or
+    to its column ``unit``, which is the person."""
     for other in reached:
+        own_keys = [column for column in columns[other] if column == unit or _is_named_after(column, other)]
         for own, type in columns[name].items():
-            for referred, referred_type in columns[other].items():
-                if type == referred_type and type in ("integer", "text") and _alike(own, referred, other):
+            for referred in own_keys:
+                if type == columns[other][referred] and type in ("integer", "text") and _alike(own, referred, other):
                     yield PersonPath(other, ((own, referred),))
+
+
+def _is_named_after(column: str, table: str) -> bool:
+    """Return whether a column is a table's own key by its name, as ``o_orderkey`` and ``id`` are that of ``orders``: a
+    path leads to that key, and not to one that the table refers to another by."""
+    name, title = _without_prefix(column.casefold()), table.casefold().removesuffix("s")
+    suffix = next((end for end in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(end)), None)
+    if suffix is None:
+        return False
+    stem = name.removesuffix(suffix).strip("_")
+    return stem == "" or title.startswith(stem) or stem.startswith(title)
 
 
 def _alike(own: str, referred: str, table: str) -> bool:

@@ -580,3 +580,11 @@ def test_private_rows_are_no_public_table(source):
     card = Card("visits", "rows.csv", columns, public={"regions": PublicTable(source, columns)})
     with refuses(NotPrivate, "public.regions.source", "holds no private rows"):
         check_private_tables(card)
+
+
+def test_a_public_table_has_a_name_of_its_own():
+    """SQL would read the public table where the private one was meant, or the reverse."""
+    for name in ("visits", "VISITS"):
+        card = {"name": "visits", "source": "v.parquet", "budget": {"epsilon": 1}, "columns": {"k": "text"}}
+        with refuses(InvalidArgument, f"public.{name}", "a name that nothing else has"):
+            toml.parse(card | {"public": {name: {"source": "p.parquet", "columns": {"k": "text"}}}})

@@ -373,9 +373,9 @@ def check_private_tables(card: Card) -> None:
     if card.counts_rows_without_unit and any(table.path is not None for table in card.private_tables.values()):
         expected = '"drop" where a person is reached by a path: a row that reaches nobody is in no answer'
         raise InvalidArgument("rows_without_unit", expected, '"each"', 'write rows_without_unit = "drop"')
+    _check_names(card)
     if not card.tables:
         return
-    _check_names(card)
     types: dict[str, str] = {}
     for name, table in card.private_tables.items():
         where = "unit" if name not in card.tables else f"tables.{name}.unit"
@@ -420,6 +420,9 @@ def _check_names(card: Card) -> None:
     """Refuse table names that SQL cannot write, or that two tables share regardless of case."""
     taken = {card.name.casefold(): "the name of the card, which is that of the dataset"}
     for name in card.public:
+        if name.casefold() == card.name.casefold():  # SQL would read the one or the other
+            expected, got = "a name that nothing else has", taken[name.casefold()]
+            raise InvalidArgument(f"public.{name}", expected, got, "rename one of them")
         taken[name.casefold()] = "the name of a public table"
     for name in card.tables:
         if not NAME.fullmatch(name):

@@ -150,18 +150,41 @@ def _in_stages(question: Question, plan: QuestionPlan, options: ReleaseOptions) 
     stages = [replace(own, key=key, force=True) for key in keys]
     if not all(map(_is_recorded, asked, stages)):
         table.accounts.check_budget(plan.cost, options.analyst)
-        for item in (*plan.before, replace(plan, before=())) if not options.force else ():
-            refuse_noise_only(item)
+    for item in (*plan.before, replace(plan, before=())) if not options.force else ():
+        refuse_noise_only(item)
     answers = [release(item, stage) for item, stage in zip(asked, stages, strict=True)]
     numbers = [answer.rows[0][0] for answer in answers]
-    if None in numbers:
-        fix = "ask it alone: it has no values, or too few"
-        raise InvalidArgument("subquery", "a number", "NULL as its answer", fix)
-    last = release(replace(question, query=table.reread(question, numbers)), replace(own, force=True))
+    last = _last_stage(question, plan, answers, replace(own, force=True))
     errors = [next((values[0] for values in answer.errors.values()), None) for answer in answers]
     noted = Note("compared_with", {"numbers": numbers, "errors": errors})
     replayed = last.replayed and all(answer.replayed for answer in answers)
     return replace(last, cost=plan.cost, notes=(noted, *last.notes), replayed=replayed)
+
+
+def _last_stage(question: Question, plan: QuestionPlan, answers: Sequence[Answer], options: ReleaseOptions) -> Answer:
+    """Return the answer to a question whose subqueries have these ``answers``.
+
+    Where it cannot be asked with these numbers, or would cost something else than was said, the refusal says what is
+    charged already. What it says depends on released numbers alone.
+    """
+    numbers = [answer.rows[0][0] for answer in answers]
+    shown = ", ".join("NULL" if number is None else f"{number:,.6g}" for number in numbers)
+    paid = f"{' and '.join(str(answer.cost) for answer in answers)} is charged for the subquery, which is {shown}"
+    if None in numbers:
+        raise InvalidArgument(
+            "subquery", "a number", "NULL, since it has no values, or too few", f"ask it alone; {paid}"
+        )
+    try:
+        asked = replace(question, query=question.table.reread(question, numbers))
+        own = planned(asked, options)
+    except InvalidArgument as error:
+        raise InvalidArgument(error.subject, error.expected, error.got, f"{error.fix}; {paid}") from None
+    said = replace(plan, before=())
+    if own.cost != said.cost:
+        expected = f"a question that costs {said.cost} with the number of its subquery, as said"
+        fix = f"write the number in place of the subquery, to be asked for that cost; {paid}"
+        raise InvalidArgument("subquery", expected, str(own.cost), fix)
+    return release(asked, options, own)
 
 
 def _is_recorded(question: Question, options: ReleaseOptions) -> bool:

@@ -434,7 +434,8 @@ def limitations(
             later = plan.automatic.keys() & {"max_rows", "bias"}
             result.append(Note("undercount_later" if later else "undercount_unknown"))
     if "count_distinct" in kinds:
-        result.append(Note("distinct_limited"))
+        names = [name for name, item in plan.query.aggregates.items() if item.kind == "count_distinct"]
+        result.append(Note("distinct_limited", {"names": names}))
     if kinds - {*ADDED, *by_people, "count_distinct"}:
         result.append(Note("means_limited"))
     return tuple(result)

@@ -242,7 +242,7 @@ def real(value: Fraction | float | int) -> Any:
 def tail_of(law: Any) -> Tail:
     """P(|Z| > z), or P(Z > z), of each law, written down from its density and not from the code under test."""
     name = type(law).__name__
-    if name == "ExponentialLaw":
+    if name == "Exponential":
         return lambda z: mp.exp(-max(z, mp.mpf(0)))
     if name == "Gumbel":
         return lambda z: -mp.expm1(-mp.exp(-z))
@@ -250,7 +250,7 @@ def tail_of(law: Any) -> Tail:
         return lambda z: mp.erfc(max(z, mp.mpf(0)) / mp.sqrt(2))
     if name == "DiscreteLaplace":
         return lambda z: mp.mpf(1) if z <= 0 else mp.exp(-z) / mp.cosh(1 / (2 * real(law.scale)))
-    if name == "StaircaseLaw":
+    if name == "Staircase":
         return lambda z: _staircase_tail(max(z, mp.mpf(0)), real(law.epsilon), real(law.gamma))
     if name == "HeavyTail":
         return lambda z: _heavy_tail(max(z, mp.mpf(0)), real(law.gamma))

@@ -14,12 +14,12 @@ from scipy import stats
 
 from dither.randomness import (
     SYSTEM,
-    ExponentialLaw,
+    Exponential,
     Gumbel,
     HeavyTail,
     Normal,
     SeededSource,
-    StaircaseLaw,
+    Staircase,
     discrete_gaussian,
     discrete_laplace,
     geometric,
@@ -31,8 +31,8 @@ from dither.randomness import (
 from dither.randomness.lattice import draw
 from support import FALSE_ALARM, ScriptedSource, each, label
 
-LAPLACE = ExponentialLaw(symmetric=True)
-LAWS: list[Any] = [LAPLACE, Normal(), StaircaseLaw(Fraction(1), Fraction(1, 2)), HeavyTail(Fraction(2)), Gumbel()]
+LAPLACE = Exponential(symmetric=True)
+LAWS: list[Any] = [LAPLACE, Normal(), Staircase(Fraction(1), Fraction(1, 2)), HeavyTail(Fraction(2)), Gumbel()]
 INPUTS = [
     0.0,
     -0.0,

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from dither.randomness import (
-    ExponentialLaw,
+    Exponential,
     Gumbel,
     HeavyTail,
     LazyUniform,
     Normal,
     SeededSource,
-    StaircaseLaw,
+    Staircase,
     draw_one,
     integer_steps,
     round_nearest,
@@ -31,14 +31,14 @@ from support import PRECISION, ScriptedSource, nearest_integer, real, tail_of, w
 
 # (law, scale in steps, integers k whose lower boundary is hit)
 CASES: list[tuple[Any, float, tuple[int, ...]]] = [
-    (ExponentialLaw(), 3.3, (1, 2, 17)),
-    (ExponentialLaw(symmetric=True), 1.3 * 2**20, (1, 1_000_003, 12_345_678)),
-    (ExponentialLaw(symmetric=True), 0.7, (1, 3, 9)),
+    (Exponential(), 3.3, (1, 2, 17)),
+    (Exponential(symmetric=True), 1.3 * 2**20, (1, 1_000_003, 12_345_678)),
+    (Exponential(symmetric=True), 0.7, (1, 3, 9)),
     (Gumbel(), 2.0, (-3, 0, 5, 21)),
     (Gumbel(), 1e6, (-2_000_000, 1, 12_000_000)),
-    (StaircaseLaw(Fraction(1), Fraction(3, 8)), 1000.0, (1, 375, 1000, 5300)),
-    (StaircaseLaw(Fraction(1, 1000), Fraction(1, 2)), 7.5, (1, 4, 80_000)),
-    (StaircaseLaw(Fraction(20), Fraction(1, 3)), 2.0**20, (1, 350_000)),
+    (Staircase(Fraction(1), Fraction(3, 8)), 1000.0, (1, 375, 1000, 5300)),
+    (Staircase(Fraction(1, 1000), Fraction(1, 2)), 7.5, (1, 4, 80_000)),
+    (Staircase(Fraction(20), Fraction(1, 3)), 2.0**20, (1, 350_000)),
     (HeavyTail(Fraction(3, 2)), 5.0, (1, 12, 10**9)),
     (HeavyTail(Fraction(2)), 2.0**20, (1, 2**20, 10**12)),
     (HeavyTail(Fraction(37, 10)), 33.0, (2, 40, 700)),
@@ -136,7 +136,7 @@ def test_random_words_give_the_integer_of_the_oracle(law: Any, scale: float, int
 
 
 def test_a_chunk_decides_boundary_words_among_ordinary_ones() -> None:
-    law, scale, count = ExponentialLaw(symmetric=True), 1.3 * 2**20, CHUNK + 500
+    law, scale, count = Exponential(symmetric=True), 1.3 * 2**20, CHUNK + 500
     words = SeededSource(5).words(count).tolist()
     places = {7: 3, CHUNK - 1: 1000, CHUNK: 77_777, count - 1: 5}
     rest: list[list[int]] = [[], []]
@@ -196,7 +196,7 @@ def test_the_bound_covers_products_and_sums_of_floats(scale: float) -> None:
 
 
 def test_scales_too_large_for_any_float_are_settled_exactly() -> None:
-    law, scale = ExponentialLaw(symmetric=True), 2.0**70
+    law, scale = Exponential(symmetric=True), 2.0**70
     words = SeededSource(2).words(20).tolist()
     result = draw(law, scale, 20, ScriptedSource(words))
     for i, word in enumerate(words):

@@ -13,20 +13,17 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dither.randomness import ExponentialLaw, Gumbel, HeavyTail, Normal, StaircaseLaw, truncated_tail
+from dither.randomness import Exponential, Gumbel, HeavyTail, Normal, Staircase, truncated_tail
 from dither.randomness.discrete import DiscreteLaplace
 from dither.randomness.laws import LOW, _series
 from support import PRECISION, each, real, tail_of
 
 LAWS = [
-    ExponentialLaw(),
-    ExponentialLaw(symmetric=True),
+    Exponential(),
+    Exponential(symmetric=True),
     Gumbel(),
     Normal(),
-    *(
-        StaircaseLaw(Fraction(e), Fraction(g))
-        for e, g in (("1/1000", "1/2"), ("1", "3/8"), ("1", "1/20"), ("20", "1/3"))
-    ),
+    *(Staircase(Fraction(e), Fraction(g)) for e, g in (("1/1000", "1/2"), ("1", "3/8"), ("1", "1/20"), ("20", "1/3"))),
     *(HeavyTail(Fraction(g)) for g in ("3/2", "2", "37/10", "4")),
     *(DiscreteLaplace(s) for s in (2.0**-20, 0.1, 1.0, 3.3, 2.0**26)),
 ]
@@ -51,7 +48,7 @@ def words_for(law: Any, count: int = 120) -> list[int]:
     result += [2**e + d for e in range(44, 63, 2) for d in (-1, 0, 1, 513)]
     result += [int(2 ** rng.uniform(44, 63)) for _ in range(count)]
     result += [2**63 - int(2 ** rng.uniform(0, 62)) for _ in range(count // 4)]
-    if isinstance(law, StaircaseLaw):  # step ends and knots, where the pieces meet
+    if isinstance(law, Staircase):  # step ends and knots, where the pieces meet
         s = mp.exp(-real(law.epsilon))
         width = real(law.gamma) + s * (1 - real(law.gamma))
         for k in range(5):
@@ -183,7 +180,7 @@ def test_a_symmetric_law_has_all_its_mass_beyond_zero(law: Any) -> None:
 
 def test_a_staircase_of_huge_epsilon_has_one_step() -> None:
     for epsilon in (700, 740, 10**6):  # exp(-epsilon) is a small float, a subnormal one, and none
-        law = StaircaseLaw(Fraction(epsilon), Fraction(1, 2))
+        law = Staircase(Fraction(epsilon), Fraction(1, 2))
         z = np.array([LOW, 0.25, 1.0])
         law.quantile(z)
         assert z == pytest.approx([0.5, 0.375, 0.0], abs=1e-5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.randomness import SYSTEM, ExponentialLaw, Gumbel, SeededSource, exponential_race
+from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, exponential_race
 from dither.randomness.lattice import CHUNK
 from dither.randomness.race import Variate, noisy_top_k
 from support import FALSE_ALARM, ScriptedSource, each, label, real, refuses, surprise
@@ -120,9 +120,9 @@ def test_the_first_and_the_last_words(words: tuple[int, int]) -> None:
         assert winner == int(script[3] < script[2])
 
 
-@each("law", [Gumbel(), ExponentialLaw(), ExponentialLaw(symmetric=True)])
+@each("law", [Gumbel(), Exponential(), Exponential(symmetric=True)])
 @each("word", [0, 1, 2, 12345, 1 << 44, 1 << 62, (1 << 63) - 2, (1 << 63) - 1])
-def test_variates_enclose_the_truth(law: Gumbel | ExponentialLaw, word: int) -> None:
+def test_variates_enclose_the_truth(law: Gumbel | Exponential, word: int) -> None:
     more = SeededSource(4).words(8).tolist()
     for sign in (0, 1):
         noise = Variate(law, word | sign << 63, ScriptedSource(more))
@@ -149,7 +149,7 @@ def test_variates_enclose_the_truth(law: Gumbel | ExponentialLaw, word: int) -> 
 def test_order_holds_far_behind_the_first(scores: list[float], k: int) -> None:
     """Gaps of 70 are upset with chance exp(-70), also between clocks that are all far behind the best."""
     expected = np.argsort(scores)[::-1][:k].tolist()
-    for law in (Gumbel(), ExponentialLaw(symmetric=True)):
+    for law in (Gumbel(), Exponential(symmetric=True)):
         for _ in range(100):
             assert noisy_top_k(np.array(scores), k, SYSTEM, law=law) == expected
 
@@ -159,7 +159,7 @@ def test_a_clock_far_behind_does_not_hide_another_that_is_less_so() -> None:
     scores = np.array([0.0, -1000.0, -70.0])
     words = [1 << 63, 1 << 44, 1 << 62]  # noise of -(something huge), 13.2 and 0.7
     source = ScriptedSource([*words, 0, 1 << 47])  # the first U is near 2^-144
-    assert exponential_race(scores, source, law=ExponentialLaw(symmetric=True)) == 2
+    assert exponential_race(scores, source, law=Exponential(symmetric=True)) == 2
 
 
 @pytest.mark.slow
@@ -185,8 +185,8 @@ def test_exact_scores_count_where_floats_cannot_hold_them(k: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [ExponentialLaw(), ExponentialLaw(symmetric=True)], ids=label)
-def test_other_noise_selects_with_its_own_probabilities(law: ExponentialLaw) -> None:
+@pytest.mark.parametrize("law", [Exponential(), Exponential(symmetric=True)], ids=label)
+def test_other_noise_selects_with_its_own_probabilities(law: Exponential) -> None:
     gap = 1.0
     wins = np.bincount([exponential_race(np.array([gap, 0.0]), SYSTEM, law=law) for _ in range(TRIALS)], minlength=2)
     # P(second) = P(X' - X > gap): exp(-g)/2 for exponential, (2 + g) exp(-g) / 4 for Laplace

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import NoisyMax
-from dither.randomness import SYSTEM, ExponentialLaw, Gumbel, SeededSource, exponential_race, race
+from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, exponential_race, race
 from dither.randomness.lattice import MAGNITUDE
 from dither.randomness.race import noisy_top_k
 from support import FALSE_ALARM, each, label, surprise
 
-LAWS = {"gumbel": Gumbel(), "exponential": ExponentialLaw(), "laplace": ExponentialLaw(symmetric=True)}
+LAWS = {"gumbel": Gumbel(), "exponential": Exponential(), "laplace": Exponential(symmetric=True)}
 SIZE = 5000
 TRIALS = 10_000
 
@@ -53,7 +53,7 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @each("law", LAWS.values())
 @each("shape", shapes())
 def test_the_filter_changes_no_outcome(
-    shape: str, law: Gumbel | ExponentialLaw, k: int, monkeypatch: pytest.MonkeyPatch
+    shape: str, law: Gumbel | Exponential, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = shapes()[shape]
     wanted = min(k, int(np.sum(scores > -np.inf)))
@@ -79,7 +79,7 @@ def test_the_filter_leaves_few_candidates(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=label)
 @given(threshold=st.floats(1e-9, 60))
-def test_every_word_that_may_reach_the_threshold_is_kept(law: Gumbel | ExponentialLaw, threshold: float) -> None:
+def test_every_word_that_may_reach_the_threshold_is_kept(law: Gumbel | Exponential, threshold: float) -> None:
     with mp.workprec(200):
         t = mp.mpf(threshold)
         tail = -mp.expm1(-mp.exp(-t)) if isinstance(law, Gumbel) else mp.exp(-t)
@@ -98,8 +98,8 @@ def test_without_a_positive_threshold_every_word_is_kept(threshold: float) -> No
 
 def test_where_the_sign_is_a_bit_negative_noise_is_passed_over() -> None:
     words = np.array([5, 5 | 1 << 63], dtype=np.uint64)
-    assert race._within_reach(words, 1.0, ExponentialLaw(symmetric=True)).tolist() == [0]
-    assert race._within_reach(words, 1.0, ExponentialLaw()).tolist() == [0, 1]
+    assert race._within_reach(words, 1.0, Exponential(symmetric=True)).tolist() == [0]
+    assert race._within_reach(words, 1.0, Exponential()).tolist() == [0, 1]
 
 
 @each("count", [1, 7, 128])
@@ -176,7 +176,7 @@ def _words_used(scores: np.ndarray) -> int:
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=label)
 def test_low_scores_of_a_block_are_screened_before_their_keys_are_computed(
-    law: Gumbel | ExponentialLaw, monkeypatch: pytest.MonkeyPatch
+    law: Gumbel | Exponential, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = np.where(np.arange(200_000) % 200 == 7, 1000.0, 0.0)
     evaluated: list[int] = []
@@ -196,7 +196,7 @@ def test_the_screen_keeps_high_scores_and_unusual_words() -> None:
 @each("word", [1 << 24, (1 << 30) + 12345, (1 << 44) - 1, 1 << 44, 1 << 62])
 @each("fixed", [0.0, 63.0, 65.0, 1e5 / 3, 1e17, -63.0])
 def test_the_bounds_of_a_key_hold_for_every_number_the_word_begins(
-    law: Gumbel | ExponentialLaw, word: int, fixed: float
+    law: Gumbel | Exponential, word: int, fixed: float
 ) -> None:
     [upper], [lower] = race._keys(np.array([word], dtype=np.uint64), np.array([fixed]), law)
     with mp.workprec(200):

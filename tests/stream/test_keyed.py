@@ -9,12 +9,12 @@ import pytest
 from scipy import stats as scipy_stats
 
 from dither import InvalidArgument, WrongType
-from dither.randomness import ExponentialLaw, Normal, SeededSource
+from dither.randomness import Exponential, Normal, SeededSource
 from dither.stream.keyed import KeyedNoise, check_key, new_key
 from support import refuses
 
 KEY = bytes(range(32))
-LAPLACE = ExponentialLaw(symmetric=True)
+LAPLACE = Exponential(symmetric=True)
 
 
 class Vague:

@@ -19,13 +19,13 @@ from dither.mechanisms.additive import Additive, coordinates_of, shares
 from dither.randomness import (
     MAX_SCALE,
     MIN_SCALE,
-    ExponentialLaw,
+    Exponential,
     Source,
     discrete_laplace,
     discrete_laplace_one,
 )
 
-_LAPLACE = ExponentialLaw(symmetric=True)
+_LAPLACE = Exponential(symmetric=True)
 _BITS = 80
 
 
@@ -140,7 +140,7 @@ class Laplace(Additive):
             else DiscreteLaplaceNoise(Fraction(self._scales[0]), shift)
         )
 
-    def _unit_variance(self, law: ExponentialLaw) -> float:
+    def _unit_variance(self, law: Exponential) -> float:
         """Return 2, the variance of the standard Laplace law."""
         return 2.0
 

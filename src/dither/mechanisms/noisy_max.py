@@ -16,7 +16,8 @@ from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Candidate, SelectionMechanism, Ties, paired, read_scores
-from dither.randomness import ExponentialLaw, Gumbel, Source, exponential_race, mark, resolve
+from dither.randomness import Exponential as ExponentialLaw
+from dither.randomness import Gumbel, Source, exponential_race, mark, resolve
 
 _TABLE = 1 << 20
 

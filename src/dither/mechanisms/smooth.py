@@ -26,7 +26,7 @@ from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.values import scalar
 from dither.randomness import (
-    ExponentialLaw,
+    Exponential,
     HeavyTail,
     Law,
     Normal,
@@ -40,7 +40,7 @@ from dither.randomness import (
 
 _BITS = 96
 _LAWS: dict[str, Law] = {
-    "laplace": ExponentialLaw(symmetric=True),
+    "laplace": Exponential(symmetric=True),
     "gaussian": Normal(),
     "student": Student(),
 }

@@ -16,10 +16,10 @@ from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.values import scalar
-from dither.randomness import ExponentialLaw, Source, Variate, mark, resolve
+from dither.randomness import Exponential, Source, Variate, mark, resolve
 from dither.stateful import Stateful
 
-_LAPLACE = ExponentialLaw(symmetric=True)
+_LAPLACE = Exponential(symmetric=True)
 _MAX_LIMIT = 10**15
 _FAR = Fraction(2) ** 1000
 

@@ -14,7 +14,7 @@ from dither.exact import exactly, exp_neg, up
 from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import Additive, coordinates_of, shares
-from dither.randomness import StaircaseLaw
+from dither.randomness import Staircase as StaircaseLaw
 
 _BITS = 80
 

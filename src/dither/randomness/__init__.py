@@ -30,7 +30,7 @@ from dither.randomness.lattice import (
     round_nearest_all,
     spacing,
 )
-from dither.randomness.laws import ExponentialLaw, Gumbel, HeavyTail, Law, Normal, StaircaseLaw, Student, truncated_tail
+from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Normal, Staircase, Student, truncated_tail
 from dither.randomness.race import Variate, exponential_race, noisy_top_k
 from dither.randomness.source import (
     SYSTEM,
@@ -51,7 +51,7 @@ __all__ = [
     "MIN_SCALE",
     "SPLIT_SCALE",
     "SYSTEM",
-    "ExponentialLaw",
+    "Exponential",
     "Gumbel",
     "HeavyTail",
     "Law",
@@ -59,7 +59,7 @@ __all__ = [
     "Normal",
     "SeededSource",
     "Source",
-    "StaircaseLaw",
+    "Staircase",
     "Student",
     "SystemSource",
     "Variate",

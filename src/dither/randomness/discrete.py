@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument
 from dither.exact import Enclosure, divide, exp_neg, normal_tail
 from dither.randomness.lattice import CHUNK, MAGNITUDE, draw, draw_one, in_blocks, integer_steps, to_int64
-from dither.randomness.laws import ExponentialLaw, Floats, Normal
+from dither.randomness.laws import Exponential, Floats, Normal
 from dither.randomness.source import LazyUniform, Source, Threshold, Words
 
 Flags = NDArray[np.bool_]
@@ -217,7 +217,7 @@ def geometric(scale: float, count: int, source: Source) -> Integers:
 
 def _floor_geometric(scale: float, count: int, source: Source) -> Integers:
     """Draw integers with ``P(K >= k) = exp(-k / scale)``: ``scale`` times an exponential variable, rounded down."""
-    return to_int64(draw(ExponentialLaw(), scale, count, source, -0.5))
+    return to_int64(draw(Exponential(), scale, count, source, -0.5))
 
 
 def _split_geometric(scale: float, count: int, source: Source) -> Integers:
@@ -334,7 +334,7 @@ def discrete_laplace_one(scale: float, source: Source) -> int:
         return draw_one(_law(scale), scale, source)
     shift = math.frexp(scale)[1] - 25
     while True:
-        high = draw_one(ExponentialLaw(), math.ldexp(scale, -shift), source, -0.5)
+        high = draw_one(Exponential(), math.ldexp(scale, -shift), source, -0.5)
         low = _split_low(scale, shift, source)
         size = (high << shift) + low
         negative = source.word() >> 63

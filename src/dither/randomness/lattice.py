@@ -90,8 +90,8 @@ def draw(
     float may not hold, are in ``large`` of the result, by their index.
 
     >>> from dither.randomness import SeededSource
-    >>> from dither.randomness.laws import ExponentialLaw
-    >>> draw(ExponentialLaw(symmetric=True), 10.0, 3, SeededSource(1)).values
+    >>> from dither.randomness.laws import Exponential
+    >>> draw(Exponential(symmetric=True), 10.0, 3, SeededSource(1)).values
     array([  3.,  18., -13.])
     """
     out = np.empty(count)
@@ -147,8 +147,8 @@ def draw_one(
     only near it, or None where it is exact.
 
     >>> from dither.randomness import SeededSource
-    >>> from dither.randomness.laws import ExponentialLaw
-    >>> draw_one(ExponentialLaw(symmetric=True), 10.0, SeededSource(1))
+    >>> from dither.randomness.laws import Exponential
+    >>> draw_one(Exponential(symmetric=True), 10.0, SeededSource(1))
     3
     """
     word = source.word()
@@ -182,8 +182,8 @@ def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, sour
     added, so the result is that of exact real numbers, rounded once.
 
     >>> from dither.randomness import SeededSource
-    >>> from dither.randomness.laws import ExponentialLaw
-    >>> round_nearest(0.3, ExponentialLaw(symmetric=True), 1.0, 0.25, SeededSource(1))
+    >>> from dither.randomness.laws import Exponential
+    >>> round_nearest(0.3, Exponential(symmetric=True), 1.0, 0.25, SeededSource(1))
     0.5
     """
     if isinstance(x, float) and abs(x) < step * _EXACT_FLOAT and (abs(x) > step * 2.0**-900 or x == 0):
@@ -202,8 +202,8 @@ def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: So
     The noise is ``scale`` times a draw of ``law`` from ``source``, and ``step`` is the distance of lattice points.
 
     >>> from dither.randomness import SeededSource
-    >>> from dither.randomness.laws import ExponentialLaw
-    >>> round_nearest_all(np.array([0.3, 100.0]), ExponentialLaw(symmetric=True), 1.0, 0.25, SeededSource(1))
+    >>> from dither.randomness.laws import Exponential
+    >>> round_nearest_all(np.array([0.3, 100.0]), Exponential(symmetric=True), 1.0, 0.25, SeededSource(1))
     array([  0.5 , 101.75])
     """
     out = np.empty(x.size)
@@ -257,8 +257,8 @@ def integer_steps(law: Law, scale: float, count: int, source: Source) -> NDArray
     """Draw noise for integers: the integer nearest to ``scale * Z``, saturated at the ends of 64 bits.
 
     >>> from dither.randomness import SeededSource
-    >>> from dither.randomness.laws import ExponentialLaw
-    >>> integer_steps(ExponentialLaw(symmetric=True), 10.0, 3, SeededSource(1))
+    >>> from dither.randomness.laws import Exponential
+    >>> integer_steps(Exponential(symmetric=True), 10.0, 3, SeededSource(1))
     array([  3,  18, -13])
     """
     return in_blocks(count, lambda size: to_int64(draw(law, scale, size, source)))

@@ -83,12 +83,12 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class ExponentialLaw:
-    """Density exp(-z) on z >= 0; ``ExponentialLaw(symmetric=True)`` is the standard Laplace law.
+class Exponential:
+    """Density exp(-z) on z >= 0; ``Exponential(symmetric=True)`` is the standard Laplace law.
 
     Q(U) = -ln U. With u >= 2^-19, ``|ln u| < 13.2``: (A) gives 13.2 * 2^-46, the word 2^-43.9; in sum below 2^-41.
 
-    >>> ExponentialLaw().quantile_one(0.5)[0] == math.log(2)
+    >>> Exponential().quantile_one(0.5)[0] == math.log(2)
     True
     """
 
@@ -144,7 +144,7 @@ class Gumbel:
 
 
 @dataclass(frozen=True)
-class StaircaseLaw:
+class Staircase:
     """Density constant on steps: a on [k, k+gamma) and a * exp(-epsilon) on [k+gamma, k+1), times exp(-k*epsilon).
 
     With s = exp(-epsilon) and W = gamma + s * (1 - gamma) (Geng and Viswanath 2014), for 0 <= r <= 1
@@ -156,7 +156,7 @@ class StaircaseLaw:
     itself. A relative error e in U moves z by at most e / (1 - s); U after scaling by s^-k is good to a
     relative 2^-42.
 
-    >>> StaircaseLaw(Fraction(1), Fraction(1, 2)).tail(Fraction(3), 60)[0] / 2**60 == math.exp(-3)
+    >>> Staircase(Fraction(1), Fraction(1, 2)).tail(Fraction(3), 60)[0] / 2**60 == math.exp(-3)
     True
     """
 

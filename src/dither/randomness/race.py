@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument
 from dither.exact import Enclosure, log
 from dither.randomness.lattice import CHUNK, MAGNITUDE
-from dither.randomness.laws import LOW, ExponentialLaw, Floats, Gumbel
+from dither.randomness.laws import LOW, Exponential, Floats, Gumbel
 from dither.randomness.source import LazyUniform, Source, Words
 
 SLACK = 2.0**-38
@@ -67,14 +67,14 @@ _TINY = Fraction(1, 2**500)
 _GUMBEL = Gumbel()
 _QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
 
-Noise = Gumbel | ExponentialLaw
+Noise = Gumbel | Exponential
 
 
 class Variate:
     """A standard Gumbel, exponential or Laplace number, known to as many bits as a question about it needed.
 
     >>> from dither.randomness import SeededSource
-    >>> low, high = Variate(ExponentialLaw(), 1 << 62, SeededSource(1)).enclose()      # U = 1/2 and a little
+    >>> low, high = Variate(Exponential(), 1 << 62, SeededSource(1)).enclose()      # U = 1/2 and a little
     >>> float(low) <= math.log(2) <= float(high)
     True
     """
@@ -109,7 +109,7 @@ class Variate:
 
     def _quantile(self, value: int, bits: int) -> Enclosure:
         """Enclose the quantile at ``value / 2**bits``, times ``2**bits``."""
-        if isinstance(self.law, ExponentialLaw):
+        if isinstance(self.law, Exponential):
             low, high = log(Fraction(value, 1 << bits), bits)
             return -high, -low
         work = 2 * bits + 16

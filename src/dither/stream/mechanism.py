@@ -48,7 +48,7 @@ from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.present import chart, markup
-from dither.randomness import MAX_SCALE, ExponentialLaw, Normal
+from dither.randomness import MAX_SCALE, Exponential, Normal
 from dither.randomness.laws import Law
 from dither.stateful import Stateful
 from dither.stream.buffers import EPOCHS, FIRST, Buffers, buffers_for, epoch_buffers
@@ -241,7 +241,7 @@ class NoiseStream(Stateful):
 
 
 _NORMAL = Normal()
-_LAPLACE = ExponentialLaw(symmetric=True)
+_LAPLACE = Exponential(symmetric=True)
 _ROOT_BITS = 64
 _STEPS_SHOWN = 365
 """The number of steps in the chart of a plan without a known horizon."""

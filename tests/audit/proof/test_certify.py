@@ -290,10 +290,10 @@ def test_parts_of_another_kind_are_refused():
 
 
 def test_unknown_distributions_are_refused():
-    from dither.randomness import ExponentialLaw
+    from dither.randomness import Exponential
 
     with refuses(NotPrivate, "one law for each"):
-        certify_unchecked(changed(dp.Laplace(1, 1), _laws=(ExponentialLaw(),)))
+        certify_unchecked(changed(dp.Laplace(1, 1), _laws=(Exponential(),)))
     with refuses(NotPrivate, "one law for each"):
         certify_unchecked(changed(dp.Laplace(1, 1), sensitivity=(1, 1)))
     with refuses(NotPrivate, "staircase"):

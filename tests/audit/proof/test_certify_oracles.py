@@ -17,7 +17,7 @@ from dither.audit.proof.certificate import zcdp_delta
 from dither.audit.proof.certify import certify_unchecked as certify
 from dither.audit.proof.noise import TruncatedShift, staircase_shift
 from dither.audit.proof.selection import above_threshold, laplace_difference_tail, two_sided_delta
-from dither.randomness import StaircaseLaw
+from dither.randomness import Staircase as StaircaseLaw
 
 from . import oracle_certify as oracle
 

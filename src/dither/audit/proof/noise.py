@@ -75,7 +75,7 @@ from dither.mechanisms import Gaussian, Laplace
 from dither.mechanisms.additive import Additive
 from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.smooth import SmoothNoise
-from dither.randomness import MAX_SCALE, MIN_SCALE, ExponentialLaw, Law, Normal, StaircaseLaw, truncated_tail
+from dither.randomness import MAX_SCALE, MIN_SCALE, Exponential, Law, Normal, Staircase, truncated_tail
 from dither.randomness.discrete import DiscreteLaplace
 
 _MAX_BITS = 16384
@@ -232,7 +232,7 @@ def _normal_curve(low: Fraction, high: Fraction, law: Normal, margin: Fraction, 
     return event.delta(epsilon)[0], largest[1]
 
 
-def staircase_shift(shift: Fraction, law: StaircaseLaw) -> Evidence:
+def staircase_shift(shift: Fraction, law: Staircase) -> Evidence:
     """Return the evidence of staircase noise of step 1 for an answer that moves by ``shift``.
 
     For shifts of up to one step the privacy loss is -e, 0 or e, so that ``P(loss = e) = TV / (1 - e^-e)``, and the
@@ -246,7 +246,7 @@ def staircase_shift(shift: Fraction, law: StaircaseLaw) -> Evidence:
     return Evidence((low, high), partial(_staircase_curve, shift, law), _LARGEST_SHIFT, _METHOD)
 
 
-def _staircase_curve(shift: Fraction, law: StaircaseLaw, epsilon: Fraction) -> Interval:
+def _staircase_curve(shift: Fraction, law: Staircase, epsilon: Fraction) -> Interval:
     """Enclose delta(epsilon): from below by some half-lines, from above by the total variation distance."""
     step_loss, gamma, one = law.epsilon, law.gamma, 1 << BITS
     if epsilon <= _LARGE_EPSILON:
@@ -267,11 +267,11 @@ def shift_evidence(law: Law, sensitivity: Fraction, scale: float) -> Evidence:
     if not scale > 0:
         return no_noise("any answers that differ")
     shift = sensitivity / Fraction(scale)
-    if isinstance(law, ExponentialLaw):
+    if isinstance(law, Exponential):
         return laplace_shift(shift, law)
     if isinstance(law, Normal):
         return normal_shift((shift, shift), law)
-    assert isinstance(law, StaircaseLaw)
+    assert isinstance(law, Staircase)
     return staircase_shift(shift, law)
 
 
@@ -307,7 +307,7 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
         return no_noise("any answers that differ")
     if isinstance(laws[0], Normal):
         return _normal(mechanism, sensitivities, scales, laws[0])
-    if isinstance(laws[0], StaircaseLaw):
+    if isinstance(laws[0], Staircase):
         if noise.joint:
             raise NotPrivate(
                 "mechanism",
@@ -327,8 +327,8 @@ def _has_proof(mechanism: Additive, count: int) -> bool:
     """Return whether the proofs of this module cover the noise of a mechanism with ``count`` sensitivities."""
     noise = mechanism.noise
     law_types = {type(law) for law in noise.laws}
-    is_laplace = all(law == ExponentialLaw(symmetric=True) for law in noise.laws)
-    has_known_law = is_laplace or law_types in ({Normal}, {StaircaseLaw})
+    is_laplace = all(law == Exponential(symmetric=True) for law in noise.laws)
+    has_known_law = is_laplace or law_types in ({Normal}, {Staircase})
     is_normal_under_rho = law_types == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
     coordinates = 1 if noise.joint else len(noise.lattice_steps)
     has_one_each = len(noise.laws) == len(noise.scales) == count == coordinates
@@ -369,7 +369,7 @@ def _integers(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...]) ->
     result = [
         integer_laplace_shift(math.floor(sensitivity), max(scale, MIN_SCALE))
         if scale <= MAX_SCALE
-        else shift_evidence(ExponentialLaw(symmetric=True), sensitivity, scale)
+        else shift_evidence(Exponential(symmetric=True), sensitivity, scale)
         for sensitivity, scale in zip(sensitivities, scales, strict=True)
     ]
     return result[0] if len(result) == 1 else compose(*result, pair=_SEVERAL, method=result[0].method)

@@ -45,7 +45,7 @@ from dither.accounting.concentrated import range_rho
 from dither.audit.proof.certificate import BITS, FAR, ZERO, Evidence, Interval, exp_interval, no_noise, zcdp_delta
 from dither.audit.proof.noise import laplace_shift
 from dither.exact import exp_neg, log
-from dither.randomness import ExponentialLaw
+from dither.randomness import Exponential as ExponentialLaw
 
 _ONE = 1 << BITS
 _MAX_BINOMIAL = 4000

@@ -22,7 +22,7 @@ from dither import arguments
 from dither.audit.proof.certificate import BITS, Evidence, Interval
 from dither.audit.proof.noise import laplace_shift, normal_shift
 from dither.exact import square_root
-from dither.randomness import ExponentialLaw, Normal
+from dither.randomness import Exponential, Normal
 from dither.stream.buffers import Buffers
 from dither.stream.filters import Bands, Filter, Tree
 from dither.stream.mechanism import Segment, StreamPlan
@@ -39,7 +39,7 @@ def stream_evidence(plan: StreamPlan) -> Evidence:
     enclosed = [_shift(plan, segment) for segment in plan.segments]
     shift = max(low for low, _ in enclosed), max(high for _, high in enclosed)
     if plan.pure:
-        law = ExponentialLaw(symmetric=True)
+        law = Exponential(symmetric=True)
         total = laplace_shift(shift[1], law)
         return Evidence(shift, partial(_upper_curve, total), _PAIR, _METHOD)
     steps = max(Fraction(segment.filter.length) / Fraction(segment.scale) for segment in plan.segments)

@@ -23,7 +23,7 @@ from dither.local.protocol import LocalProtocol
 from dither.local.sets import PaddedSets
 from dither.local.subset_selection import SubsetSelection
 from dither.local.windows import Distribution, Mean
-from dither.randomness import ExponentialLaw, Normal, resolve, trials, uniform_integers
+from dither.randomness import Exponential, Normal, resolve, trials, uniform_integers
 from dither.stream.keyed import new_key
 from dither.stream.mechanism import NoiseStream, StreamPlan
 
@@ -89,7 +89,7 @@ def plan_for(claim: Guarantee = SERIES_CLAIM, *, participations: int = 2) -> Str
 
 def _transcripts(plan: StreamPlan, history: Any, size: int) -> NDArray[np.float64]:
     """Return ``size`` transcripts of running sums, each under independent noise (lanes of one key are independent)."""
-    law = ExponentialLaw(symmetric=True) if plan.pure else Normal()
+    law = Exponential(symmetric=True) if plan.pure else Normal()
     noise = NoiseStream(plan.segment, law, size, new_key(resolve(None))).advance(len(history))
     sums = np.cumsum(np.asarray(history, dtype=np.int64)) << plan.lattice_bits
     return plan.values(sums[None, :] + noise.T)

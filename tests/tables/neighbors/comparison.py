@@ -68,6 +68,7 @@ class Unshaped:
     errors: dict[str, Any] = field(default_factory=dict)
     clipped_share: dict[str, Any] = field(default_factory=dict)
     notes: tuple[Any, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 _UNSHAPED = "shape_answer", lambda released, *_: Unshaped([item.noisy for item in released])

@@ -233,7 +233,7 @@ def _ties_by_physical_order(monkeypatch: pytest.MonkeyPatch) -> None:
     def first(self: StatementContext, pairs: Any) -> Any:
         return smallest(pairs, ["u"], self.keyed_hash(), self.limits.groups, ["u", *self.names])
 
-    monkeypatch.setattr(StatementContext, "_first", first)
+    monkeypatch.setattr(StatementContext, "_first_groups", first)
 
 
 def _groups_by_the_rows_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

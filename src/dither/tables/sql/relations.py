@@ -115,6 +115,8 @@ def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Row
     try:
         return _in_written_order(start, joins, card, where)
     except InvalidArgument as refusal:
+        if not joins:  # there is no other order; trying one again at each level would double the work
+            raise
         where[:] = kept
         rows = _from_public(start.this, joins, card, where)
         if rows is None:

@@ -15,6 +15,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from psycopg import sql
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ledger" / "survive"))
 
@@ -112,7 +113,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def fill(place: str, rows: pa.Table) -> str:
     """The rows as a new table of a PostgreSQL database."""
     name = f"t_{secrets.token_hex(8)}"
-    columns = ", ".join(f'"{field.name}" {_COLUMNS[str(field.type)]}' for field in rows.schema)
+    columns = ", ".join(
+        f"{sql.Identifier(field.name).as_string()} {_COLUMNS[str(field.type)]}" for field in rows.schema
+    )
     with psycopg.connect(place, autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {name} ({columns})".encode())
         with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:

@@ -79,6 +79,13 @@ def test_what_is_not_safe_is_refused(expression):
         expressions.compile(expression, find)
 
 
+@pytest.mark.parametrize("name", ["//", "+", "neg"])
+def test_a_text_that_is_cast_to_text_is_no_number(name):
+    values = [op("cast", "text", T), A]
+    with refuses(WrongType, "a number", "text"):
+        expressions.compile(op(name, *values[: 1 if name == "neg" else 2]), find)
+
+
 def test_whatever_is_computed_with_is_within_its_bounds():
     """A column inside CASE or COALESCE, too: its interval is what makes the sum around it safe."""
     for inner in (op("coalesce", A, 7), op("case", B, A, 7), op("coalesce", op("case", B, A, None), A)):

@@ -122,7 +122,7 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
     known = value.range
     source: Type = "integer" if value.type == "number" and known is not None and known.quantum >= 1 else value.type
     kind = _require_cast(None if value.is_null else source, target)
-    if kind == source and kind != "number" and kind == value.type and not as_number:
+    if kind == source == value.type and (kind not in NUMBERS or (kind == "integer" and not as_number)):
         return value
     if source in NUMBERS:
         return _compile_number(argument, value, source, kind, compiler, as_number)

@@ -82,10 +82,11 @@ def test_a_process_that_dies_is_replaced(pool):
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
 
 
-class Watched(queue.SimpleQueue):
+class Watched(queue.Queue):
     """A queue that counts how often each worker has looked into it."""
 
     def __init__(self):
+        super().__init__()
         self.looks = Counter()
 
     def get(self, block=True, timeout=None):

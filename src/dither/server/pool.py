@@ -192,7 +192,8 @@ class Pool:
         """
         self._memory, self._limit, self._warm, self._clock = memory_mb, time_limit, warm, clock
         self._warm_up = warm_up
-        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        # not a SimpleQueue: a look at it with a time limit may wait for ever (CPython 3.11)
+        self._tasks: queue.Queue[Task | None] = queue.Queue()
         self._stopping = False
         self._slots = [_Slot(not warm) for _ in range(size)]
         self._threads = [

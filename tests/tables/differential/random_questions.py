@@ -209,7 +209,7 @@ KEYS: dict[str, list[str]] = {
         "{c} > 2",
         "CASE WHEN {c} > 4 THEN 'many' WHEN {c} > 0 THEN 'some' ELSE 'none' END",
         "LEAST({c}, 3)",
-        "FLOOR({c} / 2)",
+        "CAST(FLOOR({c} / 2) AS BIGINT)",  # of a double, // would not be cut off by DuckDB: docs/tables.md
         "COALESCE({c}, 0)",
         "{c} // 4",
         "{c} / 2",

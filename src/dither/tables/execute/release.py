@@ -109,8 +109,7 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     if plan.before:
         return _in_stages(question, plan, options)
     pipeline.check(table, plan.cost)
-    content = canonical_request(question.text, question.query, question.card, plan, options)
-    request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
+    request = _request_of(question, plan, options)
     may_be_noise = not options.force and options.error is None
     if may_be_noise and not pipeline.is_recorded(table, plan.cost, request, options.analyst):
         refuse_noise_only(plan)
@@ -187,12 +186,16 @@ def _last_stage(question: Question, plan: QuestionPlan, answers: Sequence[Answer
     return release(asked, options, own)
 
 
+def _request_of(question: Question, plan: QuestionPlan, options: ReleaseOptions) -> pipeline.PaidRequest:
+    """Return the request under which the answer to a question is charged and recorded."""
+    content = canonical_request(question.text, question.query, question.card, plan, options)
+    return pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
+
+
 def _is_recorded(question: Question, options: ReleaseOptions) -> bool:
     """Return whether the answer to a question is recorded, so that it is free."""
     plan = planned(question, options)
-    content = canonical_request(question.text, question.query, question.card, plan, options)
-    request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
-    return pipeline.is_recorded(question.table, plan.cost, request, options.analyst)
+    return pipeline.is_recorded(question.table, plan.cost, _request_of(question, plan, options), options.analyst)
 
 
 def _public_rows(post: PostProcessing | None, table: Table) -> PublicRows:

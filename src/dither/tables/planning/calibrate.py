@@ -380,9 +380,8 @@ def _planned(
     if asked.top is not None and delta is not None:
         result = replace(result, top_keys=asked.top.at(choices[KEYS], delta / 2))
     later = asked.profiled is not None and asked.profiled.to_sketch
-    if later or {"max_groups", "max_rows"} & set(
-        asked.unstated
-    ):  # whatever is chosen after the charge must not be refused
+    # whatever is chosen after the charge must not be refused
+    if later or {"max_groups", "max_rows"} & set(asked.unstated):
         widest = replace(asked.options, max_groups=1, max_rows=MAX_TOTAL)
         aggregation_of(asked.query, asked.card, widest, asked.shared_bounds, (asked.keys, asked.ties)).with_budget(
             left, _delta_left(asked, delta)

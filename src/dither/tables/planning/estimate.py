@@ -388,8 +388,8 @@ def _known(numbers: Any) -> list[Any]:
 def inside_rank(plan: AggregationPlan, choice: BinChoice) -> int:
     """Return the rank, counted from the end in units of the bins' counts, at which a minimum or maximum is chosen.
 
-    It is not 0 but 2 * sensitivity * log(10^6) / epsilon: all of the many empty bins beyond the data have rank 0, and
-    together they would win the exponential mechanism. It depends on public numbers alone.
+    It is not 0 but 2 * sensitivity * log(bins / 0.01) / epsilon: all of the many empty bins beyond the data have rank
+    0, and together they would win the exponential mechanism. It depends on public numbers alone.
     """
     sensitivity = float(plan.bin_limits(choice.aggregate).sensitivity())
     edge = math.log(choice.bins / _BEYOND)
